@@ -1,0 +1,1 @@
+"""Ways in: OTLP, recorded traces, and the dialects that agents speak."""

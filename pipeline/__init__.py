@@ -1,0 +1,1 @@
+"""What happens to a run, from its spans to its gates."""

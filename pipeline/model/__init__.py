@@ -1,0 +1,1 @@
+"""The nouns. Nothing here imports anything of the project but other nouns."""

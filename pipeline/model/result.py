@@ -1,0 +1,135 @@
+"""Results: what a check, a judge or the scorecard says about one dimension of a run."""
+
+from enum import StrEnum
+
+import msgspec
+
+from pipeline.model import ids
+
+
+class Outcome(StrEnum):
+    """The four outcomes (spec section 1). A fifth state, pending, is the absence of one."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+    GRADER_ERROR = "grader_error"
+
+    @property
+    def decided(self) -> bool:
+        """Whether something was measured."""
+        return self in (Outcome.PASS, Outcome.FAIL)
+
+
+class Kind(StrEnum):
+    """Who says it."""
+
+    CODE = "code"
+    JUDGED = "judged"
+    COMPOSITE = "composite"
+    VERDICT = "verdict"
+
+
+class Authority(StrEnum):
+    """What a judge has earned by agreeing with people (spec section 7). Only ASSISTED and ALONE may decide."""
+
+    UNCALIBRATED = "uncalibrated"
+    ASSISTED = "assisted"
+    ALONE = "alone"
+    FROZEN = "frozen"
+
+
+class Unresolved(StrEnum):
+    """Why a planned judged dimension has no score. The order is the order in which one reason speaks for a run."""
+
+    INCOMPLETE = "incomplete"
+    OPTED_OUT = "opted_out"
+    NO_JUDGE = "no_judge"
+    BUDGET = "budget"
+    TOO_LONG = "too_long"
+    EXPIRED = "expired"
+    GRADER_ERROR = "grader_error"
+    INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One dimension of one run. ``outcome`` is None while a judgment is outstanding.
+
+    ``value`` is on the dimension's own scale, None unless decided. ``lower`` and ``upper`` bound what the value can still be:
+    equal to it when decided, the scale's ends when not. ``reason`` starts with a word from a closed list where nothing was measured.
+    """
+
+    dimension: str
+    kind: Kind
+    contract: str
+    outcome: Outcome | None
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    reason: str = ""
+    evidence: str = ""
+    authority: str = ""
+
+
+class Judgment(msgspec.Struct, frozen=True):
+    """A judge's word on one dimension of one transcript; a fact that the run's owner folds.
+
+    ``score`` is on the rubric's scale and None unless the judge gave one. ``unresolved`` is empty where it did.
+    ``cost_usd`` is None where the model has no known price.
+    """
+
+    project: str
+    trace_id: str
+    run_id: str
+    run_version: int
+    transcript_hash: str
+    contract: str
+    dimension: str
+    outcome: Outcome
+    score: float | None = None
+    unresolved: str = ""
+    reason: str = ""
+    quote: str = ""
+    model: str = ""
+    votes: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    flags: tuple[str, ...] = ()
+    judged_ns: int = 0
+
+    @property
+    def id(self) -> str:
+        """The same question about the same transcript has one answer."""
+        return ids.digest(16, self.project, self.run_id, self.transcript_hash, self.contract, self.dimension)
+
+
+class JudgeRequest(msgspec.Struct, frozen=True):
+    """A run to be judged: the transcript and the dimensions still wanted, each with its contract."""
+
+    project: str
+    trace_id: str
+    run_id: str
+    agent: str
+    run_version: int
+    transcript_hash: str
+    transcript: str
+    dimensions: tuple[tuple[str, str], ...]
+    """(dimension, contract hash)."""
+    plan: str
+    inclusion_probability: float
+    requested_ns: int
+    deadline_ns: int
+
+
+class Feedback(msgspec.Struct, frozen=True):
+    """What a user or a client said of a trace or of one run in it. ``value`` below 0 is a thumbs-down."""
+
+    project: str
+    trace_id: str
+    id: str
+    value: float
+    run_id: str = ""
+    author: str = ""
+    comment: str = ""
+    received_ns: int = 0

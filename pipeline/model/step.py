@@ -1,0 +1,99 @@
+"""Step: one span as its dialect understands it."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class StepKind(StrEnum):
+    """What a step does in a run. Only AGENT and ORCHESTRATION spans can head one by themselves."""
+
+    AGENT = "agent"
+    ORCHESTRATION = "orchestration"
+    """Sits above agents and stands for the whole run: a workflow, a swarm, a graph, ADK's ``invocation``."""
+    CHAIN = "chain"
+    """A wrapper inside a run; heads one only where it is the root above an agent."""
+    MODEL = "model"
+    TOOL = "tool"
+    RETRIEVAL = "retrieval"
+    IGNORED = "ignored"
+    """Not part of any run: evaluators, product telemetry, pending copies, ``create_agent``."""
+    OTHER = "other"
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of a tool, as asked for by a model or as executed.
+
+    ``arguments`` is the parsed JSON value, or None where it was not captured or does not parse (then ``raw_arguments`` has the text).
+    ``result`` is the text the tool returned, None where it was not captured. ``error`` is None unless the call failed.
+    """
+
+    name: str
+    id: str = ""
+    arguments: Any = None
+    raw_arguments: str = ""
+    result: str | None = None
+    error: str | None = None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation. ``role`` is system, user, assistant or tool."""
+
+    role: str
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
+
+
+class ToolDefinition(msgspec.Struct, frozen=True):
+    """A tool that the model was offered; ``schema`` is the JSON Schema of its arguments, where captured."""
+
+    name: str
+    schema: dict[str, Any] | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one model call. ``input`` includes ``cached``; ``output`` includes ``reasoning``; None is unknown."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One span, read. Identity and times come from the span; the rest is what its dialect makes of it."""
+
+    span_id: str
+    parent_id: str
+    name: str
+    start_ns: int
+    end_ns: int
+    received_ns: int
+    kind: StepKind = StepKind.OTHER
+    dialect: str = ""
+    """Name of the dialect that recognised the span; empty where none did."""
+    agent: str = ""
+    agent_version: str = ""
+    service: str = ""
+    service_version: str = ""
+    environment: str = ""
+    conversation_id: str = ""
+    model: str = ""
+    provider: str = ""
+    input: tuple[Message, ...] = ()
+    """Messages that the step was given, history included."""
+    output: tuple[Message, ...] = ()
+    """Messages that the step produced."""
+    tool: ToolCall | None = None
+    """The call that this TOOL step executed."""
+    tools: tuple[ToolDefinition, ...] = ()
+    """Tools offered to the model or agent."""
+    usage: Usage | None = None
+    error: str | None = None
+    """Why the step failed; None unless it did."""
+    parent_is_remote: bool = False
+    flags: tuple[str, ...] = ()
+    """What the reader should know: ``unrecognised``, ``truncated``, ``dropped``, ``no_content``, ``converted`` …"""

@@ -1,0 +1,1 @@
+"""Ways out: ClickHouse, golden set files, alerts."""
