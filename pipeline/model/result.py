@@ -71,6 +71,19 @@ class Result(msgspec.Struct, frozen=True):
     authority: str = ""
 
 
+class Verdict(msgspec.Struct, frozen=True):
+    """The scorecard's word on a run (spec section 2.4). ``reason`` is the first thing that decided it.
+
+    ``composite_low`` and ``composite_high`` are on the rubric's composite scale; None where the rubric has no judged dimension planned.
+    """
+
+    outcome: Outcome | None
+    """None while a judgment is outstanding that could still decide."""
+    reason: str = ""
+    composite_low: float | None = None
+    composite_high: float | None = None
+
+
 class Judgment(msgspec.Struct, frozen=True):
     """A judge's word on one dimension of one transcript; a fact that the run's owner folds.
 

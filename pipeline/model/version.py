@@ -1,0 +1,111 @@
+"""What the owner of a trace knows of it, and what it writes: one version of its runs and results."""
+
+import msgspec
+
+from pipeline.model.result import Feedback, Judgment, Result, Verdict
+from pipeline.model.run import CloseReason, Place, Run, RunClass
+from pipeline.model.span import Span
+
+TraceKey = tuple[str, str]
+"""(project, trace id)."""
+
+
+class ResultKey(msgspec.Struct, frozen=True, order=True):
+    """The key of a results row, apart from its project."""
+
+    run_id: str
+    place: Place
+    dimension: str
+    contract: str
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """Whether a run is judged, by which plan, and how probable that was: what every estimate divides by."""
+
+    plan: str
+    sampled: bool
+    inclusion_probability: float
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A run rendered for a reader. ``hash`` names exactly what was judged; ``too_long`` says that cutting did not help."""
+
+    body: str
+    hash: str
+    too_long: bool = False
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """What the runs table says of a run that was written before."""
+
+    run_id: str
+    version: int
+    live: bool
+    transcript_hash: str = ""
+    requested_ns: int = 0
+    deadline_ns: int = 0
+    run_class: str = ""
+
+
+class StoredTrace(msgspec.Struct, frozen=True):
+    """Everything that is stored of a trace: its facts, and what was folded from them so far."""
+
+    project: str
+    trace_id: str
+    spans: tuple[Span, ...] = ()
+    judgments: tuple[Judgment, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    graded_facts: int = 0
+    """``facts`` of the traces row; 0 where there is none. The trace is open while it has more facts than this."""
+    version: int = 0
+    runs: tuple[StoredRun, ...] = ()
+    result_keys: frozenset[ResultKey] = frozenset()
+    """Keys of all results rows of its runs, at every place they ever had, retired ones too."""
+
+
+class RunVersion(msgspec.Struct, frozen=True):
+    """One run as it is written: its row in ``runs`` and its rows in ``results``."""
+
+    run: Run
+    version: int
+    run_class: RunClass
+    class_reason: str
+    sampling: Sampling
+    results: tuple[Result, ...]
+    verdict: Verdict
+    transcript: Transcript | None = None
+    requested_ns: int = 0
+    deadline_ns: int = 0
+    """0 unless a judgment was ever requested for this transcript."""
+    failing: tuple[str, ...] = ()
+    """Why the run is a failure worth keeping as a golden candidate; empty where it is none."""
+
+
+class Retraction(msgspec.Struct, frozen=True):
+    """A run that no longer heads a group of its trace."""
+
+    run_id: str
+    merged_into: str
+    version: int
+
+
+class Retired(msgspec.Struct, frozen=True):
+    """A results row that counts in nothing any more: written again with weight 0."""
+
+    key: ResultKey
+    version: int
+
+
+class TraceVersion(msgspec.Struct, frozen=True):
+    """All that one fold of a trace writes. ``close_reason`` is None while some of its runs are still open: then no traces row."""
+
+    project: str
+    trace_id: str
+    facts: int
+    version: int
+    runs: tuple[RunVersion, ...]
+    retractions: tuple[Retraction, ...] = ()
+    retired: tuple[Retired, ...] = ()
+    not_an_agent_run: bool = False
+    close_reason: CloseReason | None = None
+    closed_ns: int = 0
