@@ -133,6 +133,8 @@ class JudgeRequest(msgspec.Struct, frozen=True):
     inclusion_probability: float
     requested_ns: int
     deadline_ns: int
+    models: tuple[str, ...] = ()
+    """Models that the agent used: a judge of the same family is flagged."""
 
 
 class Feedback(msgspec.Struct, frozen=True):

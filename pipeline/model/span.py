@@ -1,11 +1,10 @@
 """Span: one OTLP span as it was accepted, in the project of its sender."""
 
 from base64 import b64encode
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import msgspec
-
-from pipeline.model.ids import digest
 
 Attributes: TypeAlias = dict[str, Any]
 """OTLP attributes as plain values: None, bool, int, float, str, list, dict. Bytes are ``{"bytesValue": base64}``,
@@ -65,13 +64,13 @@ class Span(msgspec.Struct, frozen=True, gc=False):
         return bool(self.flags & REMOTE_PARENT_KNOWN) and bool(self.flags & REMOTE_PARENT)
 
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 def seal(span: Span) -> Span:
     """Return the span with its content hash: blake2b-128 of everything but ``received_ns``, keys sorted."""
     bare = msgspec.structs.replace(span, received_ns=0, content_hash="")
-    return msgspec.structs.replace(span, content_hash=digest(16, _encode(bare).decode()))
+    return msgspec.structs.replace(span, content_hash=blake2b(_encode(bare), digest_size=16).hexdigest())
 
 
 def supersedes(one: Span, other: Span) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pipeline.model.result import Feedback, Judgment, Result, Verdict
+from pipeline.model.result import Feedback, Judgment, Kind, Result, Verdict
 from pipeline.model.run import CloseReason, Place, Run, RunClass
 from pipeline.model.span import Span
 
@@ -63,6 +63,21 @@ class StoredTrace(msgspec.Struct, frozen=True):
     """Keys of all results rows of its runs, at every place they ever had, retired ones too."""
 
 
+class ResultRow(msgspec.Struct, frozen=True):
+    """A row of ``results`` as it stands: a result where a run has it, or the weight-0 row that retires one (``result`` is None)."""
+
+    project: str
+    trace_id: str
+    key: ResultKey
+    version: int
+    kind: str
+    weight: float
+    inclusion_probability: float
+    first_received_ns: int
+    transcript_hash: str = ""
+    result: Result | None = None
+
+
 class RunVersion(msgspec.Struct, frozen=True):
     """One run as it is written: its row in ``runs`` and its rows in ``results``."""
 
@@ -109,3 +124,35 @@ class TraceVersion(msgspec.Struct, frozen=True):
     not_an_agent_run: bool = False
     close_reason: CloseReason | None = None
     closed_ns: int = 0
+
+
+def weight(kind: Kind, sampling: Sampling) -> float:
+    """Return how much a result counts (design section 3): code 1; judged, composite and verdict 1/π, and 0 where the run was not sampled."""
+    if kind is Kind.CODE:
+        return 1.0
+    return 1.0 / sampling.inclusion_probability if sampling.sampled else 0.0
+
+
+def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
+    """Return the rows that a version writes to ``results``: those of its runs, and those that retire what no longer counts."""
+    rows = [
+        ResultRow(
+            project=version.project,
+            trace_id=version.trace_id,
+            key=ResultKey(one.run.run_id, one.run.place, result.dimension, result.contract),
+            version=one.version,
+            kind=result.kind,
+            weight=weight(result.kind, one.sampling),
+            inclusion_probability=one.sampling.inclusion_probability,
+            first_received_ns=one.run.first_received_ns,
+            transcript_hash=one.transcript.hash if one.transcript else "",
+            result=result,
+        )
+        for one in version.runs
+        for result in one.results
+    ]
+    rows += [
+        ResultRow(version.project, version.trace_id, one.key, one.version, "", weight=0.0, inclusion_probability=0.0, first_received_ns=0)
+        for one in version.retired
+    ]
+    return tuple(rows)

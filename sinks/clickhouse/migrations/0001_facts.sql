@@ -1,7 +1,8 @@
 -- Facts: inserted before anything is folded. Replacing by a version makes a redelivered fact the same row.
 -- Every key starts with the project. Times are UTC; DateTime64(9) holds the nanoseconds that OTLP sends.
+-- kind and status_code are whatever number the sender wrote: an enum of a later OTLP version must not be lost.
 
-CREATE TABLE spans (
+CREATE TABLE IF NOT EXISTS spans (
     project LowCardinality(String),
     trace_id String,
     span_id String,
@@ -9,13 +10,13 @@ CREATE TABLE spans (
     bucket UInt16,
     parent_id String,
     name String,
-    kind UInt8,
+    kind Int32,
     started_at DateTime64(9, 'UTC'),
     ended_at DateTime64(9, 'UTC'),
     received_at DateTime64(9, 'UTC'),
     -- Replacing keeps the row of the greatest version: this one grows as received_at shrinks, so the least seen stays.
     earliness UInt64,
-    status_code UInt8,
+    status_code Int32,
     status_message String CODEC(ZSTD(1)),
     attributes String CODEC(ZSTD(1)),
     events String CODEC(ZSTD(1)),
@@ -25,12 +26,12 @@ CREATE TABLE spans (
     scope_version LowCardinality(String),
     trace_state String,
     flags UInt32,
-    dropped UInt32
+    dropped UInt64
 ) ENGINE = ReplacingMergeTree(earliness)
 ORDER BY (project, trace_id, span_id, content_hash)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE judgments (
+CREATE TABLE IF NOT EXISTS judgments (
     project LowCardinality(String),
     trace_id String,
     judgment_id String,
@@ -47,8 +48,8 @@ CREATE TABLE judgments (
     quote String CODEC(ZSTD(1)),
     model LowCardinality(String),
     votes UInt16,
-    input_tokens UInt32,
-    output_tokens UInt32,
+    input_tokens UInt64,
+    output_tokens UInt64,
     cost_usd Nullable(Float64),
     flags Array(String),
     judged_at DateTime64(9, 'UTC'),
@@ -58,7 +59,7 @@ CREATE TABLE judgments (
 ORDER BY (project, trace_id, judgment_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE feedback (
+CREATE TABLE IF NOT EXISTS feedback (
     project LowCardinality(String),
     trace_id String,
     feedback_id String,
@@ -74,7 +75,7 @@ ORDER BY (project, trace_id, feedback_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
 -- What people say of a run, and what checks read. Written by later releases of the ways in; read from the first day.
-CREATE TABLE labels (
+CREATE TABLE IF NOT EXISTS labels (
     project LowCardinality(String),
     run_id String,
     dimension LowCardinality(String),
@@ -90,7 +91,7 @@ CREATE TABLE labels (
 ORDER BY (project, run_id, dimension, label_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE evidence (
+CREATE TABLE IF NOT EXISTS evidence (
     project LowCardinality(String),
     run_id String,
     source LowCardinality(String),

@@ -1,7 +1,8 @@
 -- What is folded from facts. version = facts * 4 + phase: more knowledge wins, equal knowledge writes equal rows (design section 3).
+-- Minutes are DateTime64(0): a replayed end may lie beyond 2106, where DateTime ends.
 -- Not partitioned by time: a run can move to another minute, and Replacing never merges across partitions.
 
-CREATE TABLE traces (
+CREATE TABLE IF NOT EXISTS traces (
     project LowCardinality(String),
     trace_id String,
     bucket UInt16,
@@ -14,7 +15,7 @@ CREATE TABLE traces (
 ORDER BY (project, trace_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     project LowCardinality(String),
     trace_id String,
     run_id String,
@@ -27,7 +28,7 @@ CREATE TABLE runs (
     agent LowCardinality(String),
     agent_version LowCardinality(String),
     environment LowCardinality(String),
-    minute DateTime('UTC'),
+    minute DateTime64(0, 'UTC'),
     started_at DateTime64(9, 'UTC'),
     ended_at DateTime64(9, 'UTC'),
     first_received_at DateTime64(9, 'UTC'),
@@ -63,12 +64,14 @@ CREATE TABLE runs (
     flags Array(String),
     failing Bool,
     failing_reasons Array(String),
-    inserted_at DateTime64(9, 'UTC') DEFAULT now64(9, 'UTC')
+    inserted_at DateTime64(9, 'UTC') DEFAULT now64(9, 'UTC'),
+    -- People and trips name a run without its trace.
+    INDEX run_id_bloom run_id TYPE bloom_filter GRANULARITY 1
 ) ENGINE = ReplacingMergeTree(version)
 ORDER BY (project, trace_id, run_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE transcripts (
+CREATE TABLE IF NOT EXISTS transcripts (
     project LowCardinality(String),
     transcript_hash String,
     body String CODEC(ZSTD(3)),
@@ -77,7 +80,7 @@ CREATE TABLE transcripts (
 ORDER BY (project, transcript_hash)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE places (
+CREATE TABLE IF NOT EXISTS places (
     project LowCardinality(String),
     trace_id String,
     run_id String,
@@ -85,15 +88,15 @@ CREATE TABLE places (
     agent LowCardinality(String),
     agent_version LowCardinality(String),
     environment LowCardinality(String),
-    minute DateTime('UTC')
+    minute DateTime64(0, 'UTC')
 ) ENGINE = ReplacingMergeTree
 ORDER BY (project, trace_id, run_id, cohort_id, minute)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE results (
+CREATE TABLE IF NOT EXISTS results (
     project LowCardinality(String),
     cohort_id String,
-    minute DateTime('UTC'),
+    minute DateTime64(0, 'UTC'),
     dimension LowCardinality(String),
     run_id String,
     contract LowCardinality(String),
@@ -115,12 +118,14 @@ CREATE TABLE results (
     transcript_hash String,
     first_received_at DateTime64(9, 'UTC'),
     series LowCardinality(String) DEFAULT 'live',
-    inserted_at DateTime64(9, 'UTC') DEFAULT now64(9, 'UTC')
+    inserted_at DateTime64(9, 'UTC') DEFAULT now64(9, 'UTC'),
+    -- What is new since the last look is found without reading what is old.
+    INDEX inserted_at_range inserted_at TYPE minmax GRANULARITY 1
 ) ENGINE = ReplacingMergeTree(version)
 ORDER BY (project, cohort_id, minute, dimension, run_id, contract)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE judge_votes (
+CREATE TABLE IF NOT EXISTS judge_votes (
     project LowCardinality(String),
     run_id String,
     transcript_hash String,
@@ -137,8 +142,8 @@ CREATE TABLE judge_votes (
     model LowCardinality(String),
     served_model LowCardinality(String),
     fingerprint String,
-    input_tokens UInt32,
-    output_tokens UInt32,
+    input_tokens UInt64,
+    output_tokens UInt64,
     cost_usd Nullable(Float64),
     at DateTime64(9, 'UTC'),
     version UInt64
@@ -146,7 +151,7 @@ CREATE TABLE judge_votes (
 ORDER BY (project, run_id, transcript_hash, contract, dimension, vote, attempt)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE clocks (
+CREATE TABLE IF NOT EXISTS clocks (
     partition UInt32,
     clock_at DateTime64(9, 'UTC'),
     written_at DateTime64(9, 'UTC')

@@ -1,9 +1,9 @@
 -- What runs add up to. Written only by the owner of a (project, agent).
 
-CREATE TABLE minutes (
+CREATE TABLE IF NOT EXISTS minutes (
     project LowCardinality(String),
     cohort_id String,
-    minute DateTime('UTC'),
+    minute DateTime64(0, 'UTC'),
     dimension LowCardinality(String),
     contract LowCardinality(String),
     agent LowCardinality(String),
@@ -34,11 +34,11 @@ CREATE TABLE minutes (
 ORDER BY (project, cohort_id, minute, dimension, contract)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE windows (
+CREATE TABLE IF NOT EXISTS windows (
     project LowCardinality(String),
     cohort_id String,
     length_s UInt32,
-    window_start DateTime('UTC'),
+    window_start DateTime64(0, 'UTC'),
     dimension LowCardinality(String),
     contract LowCardinality(String),
     agent LowCardinality(String),
@@ -65,7 +65,7 @@ CREATE TABLE windows (
 ORDER BY (project, cohort_id, length_s, window_start, dimension, contract)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE gate_states (
+CREATE TABLE IF NOT EXISTS gate_states (
     project LowCardinality(String),
     gate LowCardinality(String),
     cohort_id String,
@@ -77,7 +77,7 @@ CREATE TABLE gate_states (
     trip_id String,
     clears UInt32,
     runs UInt64,
-    last_window DateTime('UTC'),
+    last_window DateTime64(0, 'UTC'),
     last_failure_at DateTime64(9, 'UTC'),
     streak UInt32,
     why String,
@@ -86,7 +86,7 @@ CREATE TABLE gate_states (
 ORDER BY (project, gate, cohort_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE trips (
+CREATE TABLE IF NOT EXISTS trips (
     project LowCardinality(String),
     gate LowCardinality(String),
     cohort_id String,
@@ -100,17 +100,17 @@ CREATE TABLE trips (
     at DateTime64(9, 'UTC'),
     contract LowCardinality(String),
     dimension LowCardinality(String),
-    window_start DateTime('UTC'),
+    window_start DateTime64(0, 'UTC'),
     value Nullable(Float64),
     threshold Nullable(Float64),
     why String,
-    retracted Bool,
-    version UInt64
-) ENGINE = ReplacingMergeTree(version)
+    retracted Bool
+-- No version: of equal keys the row inserted last stays, and a trip has one writer.
+) ENGINE = ReplacingMergeTree
 ORDER BY (project, gate, cohort_id, trip_id, transition, run_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE notifications (
+CREATE TABLE IF NOT EXISTS notifications (
     project LowCardinality(String),
     trip_id String,
     transition LowCardinality(String),
@@ -126,7 +126,7 @@ CREATE TABLE notifications (
 ORDER BY (project, trip_id, transition, destination)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE golden_cases (
+CREATE TABLE IF NOT EXISTS golden_cases (
     project LowCardinality(String),
     case_id String,
     agent LowCardinality(String),
@@ -140,7 +140,7 @@ CREATE TABLE golden_cases (
 ORDER BY (project, case_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE golden_members (
+CREATE TABLE IF NOT EXISTS golden_members (
     project LowCardinality(String),
     case_id String,
     run_id String,
@@ -150,7 +150,7 @@ CREATE TABLE golden_members (
 ORDER BY (project, case_id, run_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE calibrations (
+CREATE TABLE IF NOT EXISTS calibrations (
     project LowCardinality(String),
     contract String,
     dimension LowCardinality(String),
@@ -161,7 +161,7 @@ CREATE TABLE calibrations (
 ORDER BY (project, contract, dimension)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE contracts (
+CREATE TABLE IF NOT EXISTS contracts (
     contract String,
     dimension LowCardinality(String),
     kind LowCardinality(String),
@@ -171,7 +171,7 @@ CREATE TABLE contracts (
 ORDER BY (contract)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE evaluations (
+CREATE TABLE IF NOT EXISTS evaluations (
     project LowCardinality(String),
     evaluation_id String,
     kind LowCardinality(String),
@@ -181,13 +181,13 @@ CREATE TABLE evaluations (
 ORDER BY (project, evaluation_id)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE dead_letters (
+CREATE TABLE IF NOT EXISTS dead_letters (
     project LowCardinality(String),
     dead_letter_id String,
     origin LowCardinality(String),
     reason String,
     body String CODEC(ZSTD(1)),
-    received_at DateTime64(9, 'UTC')
+    received_at DateTime64(9, 'UTC') DEFAULT now64(9, 'UTC')
 ) ENGINE = ReplacingMergeTree(received_at)
 ORDER BY (project, dead_letter_id)
 SETTINGS non_replicated_deduplication_window = 1000;

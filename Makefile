@@ -1,0 +1,56 @@
+# `make` alone prints what there is.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up test check format bench lock clean
+
+help:  ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.setup: requirements.lock pyproject.toml
+	@echo "setting up $(VENV) (once; a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --progress-bar on --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --no-deps -e .
+	@touch $@
+
+$(VENV)/.develop: requirements-dev.lock $(VENV)/.setup
+	@echo "adding the tools for tests and checks"
+	@$(PIP) install --quiet --progress-bar on --require-hashes -r requirements-dev.lock
+	@touch $@
+
+setup: $(VENV)/.setup  ## install what running takes
+
+demo: setup  ## grade the bundled traces: a first result in minutes
+	@$(BIN)/tracegrade demo
+
+up: setup  ## run the embedded pipeline on ./tracegrade-data
+	@$(BIN)/tracegrade up
+
+test: $(VENV)/.develop  ## run all tests
+	@$(BIN)/python -m pytest $(PYTEST)
+
+check: $(VENV)/.develop  ## types, lint, layers, sizes
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.develop  ## format and mend what the linter can
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.setup  ## measure spans and runs a second against bare decoding, in one run
+	@$(BIN)/tracegrade bench
+
+lock: $(VENV)/.develop  ## write the lock files anew (needs uv)
+	@uv pip compile pyproject.toml --extra embedded --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+	@uv pip compile pyproject.toml --extra embedded --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements-dev.lock
+
+clean:  ## remove the environment and what tests leave
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

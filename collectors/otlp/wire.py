@@ -1,0 +1,139 @@
+"""What an OTLP/JSON request looks like on the wire, as types that msgspec reads.
+
+Every field may be missing or null, which is its default; fields that are not here are skipped unread. A 64-bit integer is a string or a
+number, an enum a number or (forbidden, but seen) its name. Resource, scope and span stay raw until their turn.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class Wire(msgspec.Struct, rename="camel", gc=False):
+    """A message of OTLP/JSON."""
+
+
+class KeyValue(Wire):
+    """An attribute."""
+
+    key: str | None = None
+    value: "AnyValue | None" = None
+
+
+class ArrayValue(Wire):
+    """A list."""
+
+    values: "list[AnyValue | None] | None" = None
+
+
+class KeyValueList(Wire):
+    """A map."""
+
+    values: list[KeyValue | None] | None = None
+
+
+class AnyValue(Wire):
+    """A value: one of these, or none for the empty value."""
+
+    string_value: str | None = None
+    bool_value: bool | None = None
+    int_value: int | float | str | None = None
+    double_value: float | str | None = None
+    array_value: ArrayValue | None = None
+    kvlist_value: KeyValueList | None = None
+    bytes_value: str | None = None
+
+
+class WireEvent(Wire):
+    """A span event."""
+
+    time_unix_nano: int | float | str | None = None
+    name: str | None = None
+    attributes: list[KeyValue | None] | None = None
+
+
+class WireLink(Wire):
+    """A link to another span."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    attributes: list[KeyValue | None] | None = None
+
+
+class WireStatus(Wire):
+    """How a span ended."""
+
+    message: str | None = None
+    code: int | float | str | None = None
+
+
+class WireSpan(Wire):
+    """A span."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    trace_state: str | None = None
+    parent_span_id: str | None = None
+    flags: int | float | str | None = None
+    name: str | None = None
+    kind: int | float | str | None = None
+    start_time_unix_nano: int | float | str | None = None
+    end_time_unix_nano: int | float | str | None = None
+    attributes: list[KeyValue | None] | None = None
+    dropped_attributes_count: int | float | str | None = None
+    events: list[WireEvent] | None = None
+    dropped_events_count: int | float | str | None = None
+    links: list[WireLink] | None = None
+    dropped_links_count: int | float | str | None = None
+    status: WireStatus | None = None
+
+
+class Resource(Wire):
+    """What the spans of a resource are about."""
+
+    attributes: list[KeyValue | None] | None = None
+
+
+class Scope(Wire):
+    """The instrumentation that made spans."""
+
+    name: str | None = None
+    version: str | None = None
+
+
+class ScopeSpans(Wire):
+    """The spans of one instrumentation."""
+
+    scope: msgspec.Raw = _NULL
+    spans: list[msgspec.Raw] | None = None
+
+
+class ResourceSpans(Wire):
+    """The spans of one resource."""
+
+    resource: msgspec.Raw = _NULL
+    scope_spans: list[ScopeSpans] | None = None
+
+
+class Request(Wire):
+    """``ExportTraceServiceRequest`` and ``TracesData``, which are the same in JSON too."""
+
+    resource_spans: list[ResourceSpans] | None = None
+
+
+def snake_to_camel(body: bytes) -> bytes:
+    """Write every key of a request in camel case. Safe: what users name is never a key in OTLP/JSON, always a value."""
+    return msgspec.json.encode(_camel(msgspec.json.decode(body)))
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_camel_key(key): _camel(item) for key, item in value.items()}
+    return [_camel(item) for item in value] if isinstance(value, list) else value
+
+
+def _camel_key(key: str) -> str:
+    head, *tail = key.split("_")
+    return head + "".join(word.capitalize() for word in tail)

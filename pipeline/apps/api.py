@@ -1,0 +1,125 @@
+"""The local HTTP API and the status page: what the commands ask of a running ``up``, and what a browser shows."""
+
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from jinja2 import Environment
+
+from collectors.otlp.keys import Keys, UnauthenticatedError
+from pipeline.errors import ConfigurationError
+from pipeline.model.time import SECOND
+from pipeline.runtime.telemetry import Telemetry
+from sinks.clickhouse.run_detail import UnknownRunError
+from sinks.clickhouse.store import Store
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+LIMIT: Final = 100
+MOST: Final = 10_000
+HEADERS: Final = {
+    # Text from spans is only ever text: no script runs, nothing is fetched from elsewhere, no other page may frame this one.
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def api_routes(store: Store, keys: Keys, telemetry: Telemetry) -> list[web.RouteDef]:
+    """Return the routes of the API and the status page. Whose data is shown is decided by the caller's key, as for spans."""
+    api = _Api(store, keys, telemetry)
+    return [
+        web.get("/", _guarded(api.status_page)),
+        web.get("/api/scoreboard", _guarded(api.scoreboard)),
+        web.get("/api/runs/{prefix}", _guarded(api.run)),
+        web.get("/api/accounting", _guarded(api.accounting)),
+        web.get("/api/golden", _guarded(api.golden)),
+        web.get("/api/telemetry", _guarded(api.telemetry)),
+    ]
+
+
+class _Api:
+    def __init__(self, store: Store, keys: Keys, telemetry: Telemetry) -> None:
+        self._store = store
+        self._keys = keys
+        self._telemetry = telemetry
+        self._page = Environment(autoescape=True).from_string(files("pipeline.apps").joinpath("status.html").read_text())
+
+    def _project_of(self, request: web.Request) -> str:
+        return self._keys.project(_bearer(request.headers.get("Authorization")))
+
+    async def scoreboard(self, request: web.Request) -> web.Response:
+        limit = _number(request, "limit", LIMIT)
+        runs = await self._store.scoreboard(self._project_of(request), limit, request.query.get("agent", ""))
+        return _json({"runs": runs, "accounting": await self._store.accounting(self._project_of(request))})
+
+    async def run(self, request: web.Request) -> web.Response:
+        return _json(await self._store.run_detail(self._project_of(request), request.match_info["prefix"]))
+
+    async def accounting(self, request: web.Request) -> web.Response:
+        return _json(await self._store.accounting(self._project_of(request)))
+
+    async def golden(self, request: web.Request) -> web.Response:
+        return _json(await self._store.golden_cases(self._project_of(request)))
+
+    async def telemetry(self, _: web.Request) -> web.Response:
+        return _json(self._telemetry.snapshot())
+
+    async def status_page(self, request: web.Request) -> web.Response:
+        project = self._project_of(request)
+        text = self._page.render(
+            project=project,
+            runs=await self._store.scoreboard(project, LIMIT),
+            utc=utc,
+            accounting=await self._store.accounting(project),
+            gates=[state for state in await self._store.gate_states() if state.project == project],
+            trips=[trip for trip in await self._store.trips() if trip.project == project][-20:],
+            telemetry=self._telemetry.snapshot(),
+        )
+        return web.Response(text=text, content_type="text/html", headers=HEADERS)
+
+
+def utc(ns: int) -> str:
+    """Return a time as people read it: UTC, to the second."""
+    return datetime.fromtimestamp(ns // SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S") if ns else "–"
+
+
+def _number(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, str(default))
+    if not text.isdecimal() or not 0 < int(text) <= MOST:
+        raise ConfigurationError(f"{name} is {text!r}; write a whole number from 1 to {MOST}")
+    return int(text)
+
+
+def _bearer(authorization: str | None) -> str | None:
+    """Read the key that a browser sends as a password; anything else is left as it is."""
+    scheme, _, credentials = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return authorization
+    try:
+        return f"Bearer {b64decode(credentials).decode().partition(':')[2]}"
+    except ValueError:
+        return None
+
+
+def _guarded(handler: Handler) -> Handler:
+    """Answer what a person can fix as JSON with the sentence that says how."""
+
+    async def guarded(request: web.Request) -> web.Response:
+        try:
+            return await handler(request)
+        except UnauthenticatedError as error:
+            refusal = _json({"error": str(error)}, status=401)
+            refusal.headers["WWW-Authenticate"] = 'Basic realm="tracegrade: any name, and an API key as password"'
+            return refusal
+        except ConfigurationError as error:
+            return _json({"error": str(error)}, status=404 if isinstance(error, UnknownRunError) else 400)
+
+    return guarded
+
+
+def _json(body: Any, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json", headers=HEADERS)

@@ -1,0 +1,123 @@
+"""The command line. Thin: it reads settings, calls the parts, prints. What a person can fix is one sentence and exit code 2."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.apps import commands
+from pipeline.apps.telemetry import log_to_stderr
+from pipeline.errors import ConfigurationError, TemporaryError
+
+app = typer.Typer(
+    name="tracegrade",
+    help="Grade AI agents in production, from their OpenTelemetry spans.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+golden = typer.Typer(help="Failures that become tests.", no_args_is_help=True)
+app.add_typer(golden, name="golden")
+
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+
+
+@app.callback()
+def _logging(level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info") -> None:
+    if level.lower() not in ("debug", "info", "warning", "error"):
+        raise ConfigurationError(f"--log-level is {level!r}; write debug, info, warning or error")
+    log_to_stderr(level)
+
+
+@app.command()
+def up(config: Config = None) -> None:
+    """Run everything in one process: receive spans, grade runs, watch gates, serve the status page."""
+    raise typer.Exit(commands.up(config))
+
+
+@app.command()
+def demo(
+    traces: Annotated[Path | None, typer.Option(help="A folder of recorded traces; the bundled ones by default.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the data in this folder, to look around in afterwards.")] = None,
+) -> None:
+    """Grade the bundled traces with a scripted judge, on a temporary folder, and print the scoreboard."""
+    raise typer.Exit(commands.demo(traces, keep))
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="Recorded traces: OTLP/JSON lines and other known shapes, or folders of them.")],
+    endpoint: Annotated[str, typer.Option(help="Where to send: an OTLP endpoint.")] = "http://127.0.0.1:4317",
+    protocol: Annotated[str, typer.Option(help="grpc or http/protobuf; by the endpoint's port where not given.")] = "",
+    times: Annotated[str, typer.Option(help="original, shifted (the last span ends now) or backfill (original times, outside all gates).")] = "shifted",
+    same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep trace and span ids; moved traces get new ones otherwise.")] = False,
+    key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
+) -> None:
+    """Send recorded traces through an OTLP endpoint."""
+    raise typer.Exit(commands.replay(files, endpoint, protocol, times, key, same_ids=same_ids))
+
+
+@app.command()
+def scoreboard(
+    config: Config = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many runs.")] = 50,
+    agent: Annotated[str, typer.Option(help="Only this agent's runs.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the latest runs and what became of all of them."""
+    raise typer.Exit(commands.scoreboard(config, limit, agent, as_json=as_json))
+
+
+@app.command()
+def run(
+    run_id: Annotated[str, typer.Argument(help="The run's id, or as much of its beginning as is unique.")],
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show all that is known of one run."""
+    raise typer.Exit(commands.run(config, run_id, as_json=as_json))
+
+
+@app.command()
+def check(config: Annotated[Path | None, typer.Argument(help="The file to check; ./tracegrade.yaml by default.")] = None, as_json: AsJson = False) -> None:
+    """Explain what is wrong with a configuration, by line, or what it comes to."""
+    raise typer.Exit(commands.check(config, as_json=as_json))
+
+
+@golden.command("export")
+def golden_export(
+    folder: Annotated[Path, typer.Argument(help="Folder to write golden-PROJECT.jsonl into.")],
+    config: Config = None,
+) -> None:
+    """Write the golden cases as JSON lines, one case a line."""
+    raise typer.Exit(commands.golden_export(config, folder))
+
+
+@app.command("scripted-judge")
+def scripted_judge(port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on loopback; 0 for any.")] = 8790) -> None:
+    """Serve an OpenAI-compatible judge of fixed rules, to try things out. It is no judge of quality."""
+    raise typer.Exit(commands.scripted_judge(port))
+
+
+@app.command()
+def bench(
+    traces: Annotated[int, typer.Option(min=10, help="Traces of ten spans each.")] = 2000,
+    as_json: AsJson = False,
+) -> None:
+    """Measure spans and runs a second against bare decoding, in one run."""
+    raise typer.Exit(commands.bench(traces, as_json=as_json))
+
+
+def main() -> None:
+    """Run a command; what a person can fix ends it with a sentence, not a traceback."""
+    try:
+        app(standalone_mode=True)
+    except ConfigurationError as error:
+        typer.echo(f"tracegrade: {error}", err=True)
+        sys.exit(2)
+    except TemporaryError as error:
+        typer.echo(f"tracegrade: {error}; try again", err=True)
+        sys.exit(75)

@@ -1,0 +1,131 @@
+"""Consistency: parts of the configuration that are right by themselves and do not fit together."""
+
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_address
+from typing import Final, TypeAlias
+
+from pipeline.config.grading import Graders, graders_of, judged_dimensions
+from pipeline.config.mistake import Location, Mistake, nearest, spoken
+from pipeline.config.tracegrade import SHIPPED_RUBRICS, AgentSettings, TracegradeSettings
+from pipeline.config.watch import entries_of
+from pipeline.config.yaml_file import YamlFile
+from pipeline.errors import ConfigurationError
+from pipeline.judges import calibration, rubric_file
+from pipeline.model.rubric import MeasuredBy, Rubric
+from pipeline.scorers import checks
+from pipeline.stages.gate import FloorGate
+
+Finding: TypeAlias = tuple[Location, str]
+"""Where, and what to write instead."""
+
+
+def contradictions(settings: TracegradeSettings, file: YamlFile) -> list[Mistake]:
+    """Return what keeps the settings from being used, by line."""
+    found = [finding for rule in _RULES for finding in rule(settings)]
+    grading = [*_rubrics_and_checks(settings), *_calibration(settings)]
+    # What the gates watch can be told only where everything that grades is known.
+    found += grading or _unknown_dimensions(settings, graders_of(settings))
+    return told(file, found)
+
+
+def told(file: YamlFile, findings: Iterable[Finding]) -> list[Mistake]:
+    """Return findings as mistakes by line, without what the environment holds."""
+    return sorted(Mistake(file.line(at), spoken(at), file.conceal(what, at)) for at, what in findings)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether an address is this machine's own, reached by nobody else."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _repeated_names(settings: TracegradeSettings) -> Iterator[Finding]:
+    for section in ("gates", "alerts"):
+        seen: dict[str, int] = {}
+        for index, one in enumerate(getattr(settings, section)):
+            first = seen.setdefault(one.name, index)
+            if first != index:
+                yield (section, index, "name"), f"{one.name} is the name of {section}[{first}] too; give each a name of its own"
+
+
+def _unknown_alerts(settings: TracegradeSettings) -> Iterator[Finding]:
+    known = [alert.name for alert in settings.alerts]
+    for index, gate in enumerate(settings.gates):
+        for place, name in enumerate(gate.notify or ()):
+            if name not in known:
+                what = f"no alert is called {name}{nearest(name, known)}"
+                yield ("gates", index, "notify", place), f"{what} {_choice('the alerts are', known, 'write it under alerts')}"
+
+
+def _receiver(settings: TracegradeSettings) -> Iterator[Finding]:
+    receiver = settings.receiver
+    if receiver.grpc_port == receiver.http_port != 0:
+        yield ("receiver", "http_port"), f"both ports are {receiver.http_port}; write two different ones, such as 4317 and 4318"
+    if not receiver.keys and not is_loopback(receiver.host):
+        what = f"{receiver.host} can be reached from other machines, and no key is configured; write receiver.keys, or host: 127.0.0.1"
+        yield ("receiver", "host"), what
+    if receiver.project != settings.project:
+        what = f"is {receiver.project}, and the project at the top is {settings.project}; write the project at the top only"
+        yield ("receiver", "project"), what
+
+
+def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
+    for name, entry in settings.agents.items():
+        rubric: Rubric | None = None
+        if entry.rubric is not None:
+            try:
+                rubric = rubric_file.load(entry.rubric)
+            except ConfigurationError as error:
+                yield ("agents", name, "rubric"), f"{error}{nearest(str(entry.rubric).rpartition('/')[2], SHIPPED_RUBRICS)}"
+        yield from _clashes(name, entry, rubric)
+
+
+def _clashes(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Finding]:
+    taken = judged_dimensions(rubric)
+    clashing = [index for index, policy in enumerate(entry.checks.policies) if policy.name in taken]
+    for index in clashing:
+        policy = entry.checks.policies[index].name
+        what = f"{policy} is a dimension of the rubric; give the policy another name, such as {policy}_rule"
+        yield ("agents", name, "checks", "policies", index, "name"), what
+    if rubric is None or clashing:
+        return
+    in_code = {check.name for check in checks(entry.checks, taken)}
+    for dimension in rubric.dimensions:
+        if dimension.measured_by is MeasuredBy.CODE and dimension.name not in in_code:
+            what = f"{rubric.name} measures {dimension.name} by code, and no check is called so; {_choice('the checks are', in_code)}"
+            yield ("agents", name, "rubric"), what
+
+
+def _calibration(settings: TracegradeSettings) -> Iterator[Finding]:
+    try:
+        calibration.load(settings.judge.calibration)
+    except ConfigurationError as error:
+        yield ("judge", "calibration"), str(error)
+
+
+def _unknown_dimensions(settings: TracegradeSettings, graders: dict[str, Graders]) -> Iterator[Finding]:
+    for index, gate in enumerate(settings.gates):
+        known = sorted({one for entry in entries_of(gate, settings) for one in graders[entry].dimensions})
+        if isinstance(gate, FloorGate):
+            named: list[tuple[Location, str]] = [(("dimension",), gate.dimension)]
+        else:
+            named = [(("dimensions", place), one) for place, one in enumerate(gate.dimensions or ())]
+        for at, dimension in named:
+            if dimension not in known:
+                whose = f"the runs of {gate.agent}" if gate.agent is not None else "no agent's runs"
+                lacking = (
+                    f"{whose} have no dimension {dimension}"
+                    if gate.agent is not None
+                    else f"{whose} have a dimension {dimension}"
+                )
+                yield ("gates", index, *at), f"{lacking}{nearest(dimension, known)} {_choice('they have', known)}"
+
+
+def _choice(words: str, known: Iterable[str], otherwise: str = "none") -> str:
+    listed = ", ".join(sorted(known))
+    return f"{words}: {listed}" if listed else otherwise
+
+
+_RULES: Final[tuple[Callable[[TracegradeSettings], Iterable[Finding]], ...]] = (_repeated_names, _unknown_alerts, _receiver)

@@ -1,0 +1,46 @@
+"""Explain: what validation says of a file, as mistakes by line, in our words."""
+
+from decimal import Decimal
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.config.fault import Fault, example_of
+from pipeline.config.keys import is_duration, is_nullable, members, written
+from pipeline.config.mistake import Location, Mistake, spoken
+from pipeline.config.sentences import sentence
+from pipeline.config.yaml_file import YamlFile
+
+_NUMBERS: Final = frozenset({int, float, Decimal})
+
+
+def explain(error: ValidationError, model: type[BaseModel], file: YamlFile) -> list[Mistake]:
+    """Return the mistakes behind a validation error, one for each place, by line."""
+    found: dict[Location, list[Fault]] = {}
+    for details in error.errors(include_url=False):
+        fault = Fault(details, model, file)
+        found.setdefault(fault.location, []).append(fault)
+    return sorted(
+        Mistake(file.line(location), spoken(location), file.conceal(sentence(faults), location))
+        for location, faults in found.items()
+    )
+
+
+def overlooked(model: type[BaseModel], file: YamlFile) -> list[Mistake]:
+    """Return what validation takes for right and nobody can mean.
+
+    A duration without a unit, true or false for a number, a key without a value where none would mean something.
+    """
+    found: list[Mistake] = []
+    for location, field, value in written(model, file.data):
+        options = set(members(field.annotation))
+        if isinstance(value, bool) and options & _NUMBERS and bool not in options:
+            what = f"{file.written(location)} is not a number; write {example_of(field) or 'a number'}"
+        elif isinstance(value, int) and not isinstance(value, bool) and is_duration(field):
+            what = f"{value} has no unit; write {value}s for seconds, or a number with ms, m, h or d"
+        elif value is None and not file.written(location) and is_nullable(field):
+            what = "is empty; write a value, write null where you mean none, or remove the key"
+        else:
+            continue
+        found.append(Mistake(file.line(location), spoken(location), what))
+    return found

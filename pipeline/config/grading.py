@@ -1,0 +1,134 @@
+"""Grading: settings in, how the runs of each agent are graded out, and the contracts under which that is done."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
+from pipeline.errors import ConfigurationError
+from pipeline.judges import calibration, rubric_file
+from pipeline.judges.calibration import Calibration
+from pipeline.judges.contract import judge_contract
+from pipeline.judges.settings import JudgeSettings
+from pipeline.model.contract import Contract
+from pipeline.model.result import Authority, Kind
+from pipeline.model.rubric import MeasuredBy, Rubric
+from pipeline.scorers import Check, checks
+from pipeline.stages.grade import Grading, JudgedDimension
+
+SCORECARD_VERSION: Final = 1
+"""Change it with anything that changes what composite and verdict are made of."""
+
+
+class Graders(msgspec.Struct, frozen=True):
+    """Everything that grades the runs of one agent: its grading, and the contracts behind the hashes in it."""
+
+    grading: Grading
+    judged: tuple[Contract, ...]
+    """In the order of the rubric."""
+    scorecard: Contract
+
+    @property
+    def dimensions(self) -> frozenset[str]:
+        """Every dimension that a result of such a run can have."""
+        named = {check.name for check in self.grading.checks} | {one.name for one in self.grading.judged}
+        return frozenset(named | {"verdict", "recovery_runs"} | ({"composite"} if self.grading.rubric is not None else set()))
+
+
+def grading_of(settings: TracegradeSettings) -> Callable[[str, str], Grading]:
+    """Return the function (project, agent) → how the agent's runs are graded. Every entry is composed now, and once.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    graders = graders_of(settings)
+    return lambda _, agent: graders[settings.entry_of(agent)].grading
+
+
+def contracts(settings: TracegradeSettings) -> tuple[Contract, ...]:
+    """Return the contracts of all judged dimensions and scorecards, each once: what the hashes in results stand for.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    found = {one.hash: one for graders in graders_of(settings).values() for one in (*graders.judged, graders.scorecard)}
+    return tuple(found[key] for key in sorted(found))
+
+
+def idle_contracts(settings: TracegradeSettings) -> frozenset[str]:
+    """Return the hashes of the judged contracts whose scores are shown and decide nothing: no gate reads windows of theirs.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    gradings = [graders.grading for graders in graders_of(settings).values()]
+    return frozenset(one.contract for grading in gradings for one in grading.judged if one.authority not in grading.deciding)
+
+
+def graders_of(settings: TracegradeSettings) -> dict[str, Graders]:
+    """Return the graders of every entry, ``default`` always among them.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    earned = calibration.load(settings.judge.calibration)
+    return {name: _graders(name, entry, settings.judge, earned) for name, entry in settings.entries.items()}
+
+
+def deciding(judge: JudgeSettings) -> frozenset[str]:
+    """Return the authorities whose scores may decide (spec section 6)."""
+    earned = {Authority.ASSISTED.value, Authority.ALONE.value}
+    return frozenset(earned | {Authority.UNCALIBRATED.value} if judge.uncalibrated == "decide" else earned)
+
+
+def judged_dimensions(rubric: Rubric | None) -> tuple[str, ...]:
+    """Return the dimensions of a rubric that the judge is asked about, in the rubric's order."""
+    return tuple(one.name for one in rubric.dimensions if one.measured_by is MeasuredBy.JUDGE) if rubric is not None else ()
+
+
+def _graders(name: str, entry: AgentSettings, judge: JudgeSettings, earned: Calibration) -> Graders:
+    rubric = rubric_file.load(entry.rubric) if entry.rubric is not None else None
+    asked = judged_dimensions(rubric)
+    try:
+        in_code = checks(entry.checks, taken=asked)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"agents.{name}.checks: {error}") from error
+    by_judge = tuple(judge_contract(rubric, one, judge) for one in asked) if rubric is not None else ()
+    judged = tuple(
+        JudgedDimension(one.dimension, one.hash, earned.authority_of(one.hash, one.dimension).value) for one in by_judge
+    )
+    scorecard = _scorecard_contract(rubric, in_code, judged, deciding(judge))
+    grading = Grading(
+        checks=in_code,
+        rubric=rubric,
+        judged=judged,
+        judge_configured=judge.base_url is not None,
+        deciding=deciding(judge),
+        sampling=entry.sampling,
+        transcript_budget=judge.transcript_budget,
+        deadline_ns=judge.deadline,
+        contract=scorecard.hash,
+    )
+    return Graders(grading, by_judge, scorecard)
+
+
+def _scorecard_contract(
+    rubric: Rubric | None, in_code: tuple[Check, ...], judged: tuple[JudgedDimension, ...], may_decide: frozenset[str]
+) -> Contract:
+    """Return the contract of composite and verdict: what they are made of, and which of it may decide.
+
+    Only what can move a verdict is in it: checks that gate or that the rubric counts, and whether each judged dimension decides.
+    """
+    counted = {one.name for one in rubric.dimensions if one.measured_by is MeasuredBy.CODE} if rubric is not None else set()
+    return Contract(
+        kind=Kind.VERDICT,
+        dimension="verdict",
+        rubric_hash=rubric.hash if rubric is not None else "",
+        check_definition={
+            "version": SCORECARD_VERSION,
+            "gates": {one.name: one.contract for one in in_code if one.gates},
+            "counts": {one.name: one.contract for one in in_code if one.name in counted},
+            "judged": {one.name: [one.contract, one.authority in may_decide] for one in judged},
+        },
+    )

@@ -1,0 +1,86 @@
+"""The settings of a whole installation: what ``tracegrade.yaml`` holds. Each part is declared beside what it configures."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from pipeline.config.receiver import ReceiverSettings
+from pipeline.config.store import StoreSettings
+from pipeline.judges.rubric_file import SHIPPED
+from pipeline.judges.settings import JudgeSettings
+from pipeline.model.settings import Settings
+from pipeline.scorers import ChecksSettings
+from pipeline.stages.alert import AlertSettings
+from pipeline.stages.close import AssembleSettings
+from pipeline.stages.gate import FloorGate, Gate, HardGate
+from pipeline.stages.sample import SampleSettings
+
+DEFAULT: Final = "default"
+"""The agent whose entry holds for every agent that has none of its own; also the project where none is named."""
+SHIPPED_RUBRICS: Final = tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+"""Rubrics that can be named without a file."""
+DEFAULT_GATES: Final[tuple[Gate, ...]] = (
+    FloorGate(name="verdict-floor", kind="floor", dimension="verdict", raise_below=0.8, clear_above=0.9),
+    HardGate(name="gating-checks", kind="hard"),
+)
+
+
+def _named_or_file(rubric: object) -> object:
+    return Path(rubric) if isinstance(rubric, str) and rubric not in SHIPPED_RUBRICS else rubric
+
+
+class AgentSettings(Settings):
+    """How the runs of one agent are graded. An entry is complete: what it leaves out has the product's default."""
+
+    rubric: Annotated[str | Path | None, BeforeValidator(_named_or_file)] = "support"
+    """Name of a rubric that ships, or the path of a rubric file; ``null`` to have nothing judged."""
+    sampling: SampleSettings = SampleSettings()
+    """Which of its runs are judged."""
+    checks: ChecksSettings = ChecksSettings()
+    """What is checked on every run, without a model."""
+
+
+class TracegradeSettings(Settings):
+    """Everything that can be configured."""
+
+    project: Annotated[str, Field(min_length=1)] = DEFAULT
+    """Project of all spans while the receiver has no keys, and of what the commands show."""
+    store: StoreSettings = StoreSettings()
+    """Where everything is remembered."""
+    receiver: ReceiverSettings = Field(default=ReceiverSettings(), validate_default=True)
+    """Where spans are accepted, and from whom."""
+    assemble: AssembleSettings = AssembleSettings()
+    """How long a run is waited for."""
+    agents: dict[Annotated[str, Field(min_length=1)], AgentSettings] = Field(default={})
+    """By the agent's name as its spans give it. The entry ``default`` holds for every agent without an entry of its own."""
+    judge: JudgeSettings = JudgeSettings()
+    """Which model judges, and what its word is worth."""
+    gates: tuple[Gate, ...] = DEFAULT_GATES
+    """What is watched, and when it trips. Written gates replace the two default ones; an empty list switches gates off."""
+    alerts: tuple[AlertSettings, ...] = ()
+    """Who is told when a gate trips or clears."""
+
+    @field_validator("receiver")
+    @classmethod
+    def _has_the_project(cls, receiver: ReceiverSettings, info: ValidationInfo) -> ReceiverSettings:
+        """Give the receiver the project that is written at the top, unless it names one itself."""
+        if "project" in receiver.model_fields_set or "project" not in info.data:
+            return receiver
+        return receiver.model_copy(update={"project": info.data["project"]})
+
+    def entry_of(self, agent: str) -> str:
+        """Return the key of the entry that holds for an agent: its own, else ``default``, whether that one is written or not."""
+        return agent if agent in self.agents else DEFAULT
+
+    def agent(self, agent: str) -> AgentSettings:
+        """Return how an agent's runs are graded."""
+        return self.agents.get(self.entry_of(agent), _UNWRITTEN)
+
+    @property
+    def entries(self) -> dict[str, AgentSettings]:
+        """The entries by agent, ``default`` always among them."""
+        return {DEFAULT: self.agent(DEFAULT), **self.agents}
+
+
+_UNWRITTEN: Final = AgentSettings()

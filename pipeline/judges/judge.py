@@ -1,0 +1,130 @@
+"""A request to judge and one of its dimensions in, a Judgment out: every failure is an outcome, none is a number."""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from pipeline.errors import ConfigurationError
+from pipeline.judges import injection
+from pipeline.judges.caller import Call, Caller, new_nonce
+from pipeline.judges.contract import Ballot, ballots, judge_contract
+from pipeline.judges.family import family, related
+from pipeline.judges.model import JudgeModel
+from pipeline.judges.near_empty import near_empty
+from pipeline.judges.question import Question
+from pipeline.judges.settings import JudgeSettings
+from pipeline.judges.tally import Grade, Why, scored, tally
+from pipeline.judges.votes import VoteLog, VoteState
+from pipeline.model.contract import Contract
+from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.rubric import MeasuredBy, Rubric
+
+ATTEMPTS: Final = 2
+"""A reply without a verdict that can be read is asked for once more; a verdict never is (spec section 6)."""
+
+
+class Judge:
+    """Judges the dimensions of one rubric with one model, one dimension a call; keeps nothing between judgments."""
+
+    def __init__(
+        self,
+        rubric: Rubric,
+        settings: JudgeSettings,
+        model: JudgeModel,
+        votes: VoteLog,
+        now: Callable[[], int],
+        nonces: Callable[[], str] = new_nonce,
+    ) -> None:
+        self._rubric = rubric
+        self._caller = Caller(model, votes, now, settings.price, nonces)
+        self._now = now
+        self.contracts: dict[str, Contract] = {
+            dimension.name: judge_contract(rubric, dimension.name, settings)
+            for dimension in rubric.dimensions
+            if dimension.measured_by is MeasuredBy.JUDGE
+        }
+        """By dimension: what each is judged under."""
+
+    async def judge(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment:
+        """Judge one dimension of a request under the contract of that hash.
+
+        Raises:
+            TemporaryError: from the model; asking again later buys no call twice that was answered.
+            ConfigurationError: from the model, or where this judge would grade under another contract.
+        """
+        own = self.contracts.get(dimension)
+        if own is None or own.hash != contract:
+            raise ConfigurationError(
+                f"{dimension} is asked for under contract {contract}, and this judge grades it under {own.hash if own else 'none'}: "
+                "start the workers and the judge with the same configuration"
+            )
+        question = Question.of(request, self._rubric, own)
+        if near_empty(question.document.answer):
+            reason = f"{Why.NEAR_EMPTY}: the reply says nothing; decided without asking a model"
+            return self._judgment(question, scored(self._rubric, question.dimension, self._rubric.scale_low, reason, ""), ())
+        polled = [await self._vote(question, ballot, number) for number, ballot in enumerate(ballots(own))]
+        return self._judgment(question, tally(self._rubric, question.dimension, [calls[-1].grade for calls in polled]), polled)
+
+    async def _vote(self, question: Question, ballot: Ballot, number: int) -> Sequence[Call]:
+        """Return the calls that one vote took; the last one counts."""
+        calls: list[Call] = []
+        for attempt in range(ATTEMPTS):
+            calls.append(await self._caller.call(question, ballot, number, attempt))
+            if calls[-1].vote.state is VoteState.REFUSED or not question.unparsed(calls[-1].vote.raw_reply):
+                break
+        return calls
+
+    def _judgment(self, question: Question, grade: Grade, polled: Sequence[Sequence[Call]]) -> Judgment:
+        request = question.request
+        calls = [call for vote in polled for call in vote]
+        retried = len(calls) > len(polled)
+        return Judgment(
+            project=request.project,
+            trace_id=request.trace_id,
+            run_id=request.run_id,
+            run_version=request.run_version,
+            transcript_hash=request.transcript_hash,
+            contract=question.contract.hash,
+            dimension=question.dimension.name,
+            outcome=grade.outcome,
+            score=grade.score,
+            unresolved=grade.unresolved,
+            reason=grade.reason,
+            quote=grade.quote,
+            model=question.contract.model if calls else "",
+            votes=len(polled),
+            input_tokens=sum(call.vote.input_tokens or 0 for call in calls),
+            output_tokens=sum(call.vote.output_tokens or 0 for call in calls),
+            cost_usd=_cost(calls),
+            flags=(*_call_flags(calls, retried=retried), *_run_flags(question)),
+            judged_ns=self._now(),
+        )
+
+
+def _cost(calls: Iterable[Call]) -> float | None:
+    total = Decimal(0)
+    for call in calls:
+        if call.vote.cost_usd is None:
+            return None
+        total += Decimal(str(call.vote.cost_usd))
+    return float(total)
+
+
+def _call_flags(calls: Sequence[Call], *, retried: bool) -> Iterable[str]:
+    if retried:
+        yield "retried"
+    if any(call.asked_again for call in calls):
+        yield "asked_again"
+    if any(call.vote.input_tokens is None or call.vote.output_tokens is None for call in calls):
+        yield "usage_unknown"
+
+
+def _run_flags(question: Question) -> Iterable[str]:
+    judge, agents = question.contract.model, question.request.models
+    yield from (f"agent_family:{name}" for name in sorted({family(model) for model in agents} - {""}))
+    if name := family(judge):
+        yield f"judge_family:{name}"
+    if any(related(model, judge) for model in agents):
+        yield "same_family"
+    if injection.suspected(question.document):
+        yield "injection_suspected"

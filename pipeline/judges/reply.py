@@ -1,0 +1,129 @@
+"""The text that a judge's model replied in, a parsed verdict or the reason why there is none out.
+
+Strict on purpose: the commonest defect of this trade is a grader's failure that became a score.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+PARSER_VERSION: Final = "reply-1"
+LONGEST: Final = 64 * 1024
+"""Characters; a longer reply is no verdict of one sentence and a quote."""
+_MOST_BRACES: Final = 100
+"""Opening braces that begin no object."""
+
+_SCORE_KEY: Final = re.compile(r"""["']score["']\s*:|[{,]\s*score\s*:""", re.IGNORECASE)
+"""What is left of an object with a score that cannot be read."""
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """A verdict. ``score`` is None where the judge answered Unknown; then ``evidence`` may be empty."""
+
+    score: int | None
+    reason: str
+    evidence: str
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """No verdict can be read; ``reason`` says why."""
+
+    reason: str
+
+
+class _TooManyBracesError(Exception):
+    """Trying each of them would take the square of the reply's length."""
+
+
+def schema(low: int, high: int) -> dict[str, Any]:
+    """Return the JSON Schema of a reply on a scale, for endpoints that can hold a model to one."""
+    score = {"anyOf": [{"type": "integer", "enum": list(range(low, high + 1))}, {"type": "string", "enum": ["Unknown"]}]}
+    properties = {"score": score, "reason": {"type": "string"}, "evidence": {"type": "string"}}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def parse(text: str, scale: tuple[int, int]) -> Parsed | Malformed:
+    """Read one verdict, an object with ``score``, ``reason`` and ``evidence``: bare, fenced or in prose (spec section 6).
+
+    Other keys decide nothing. Two verdicts that differ, or something that may be the rest of another one, are malformed.
+    """
+    if len(text) > LONGEST:
+        return Malformed(f"the reply is longer than {LONGEST} characters")
+    if not text.strip():
+        return Malformed("the reply is empty")
+    try:
+        objects, rest = _objects(text)
+    except (RecursionError, _TooManyBracesError):
+        return Malformed("the reply is no text with an object in it, but a heap of braces")
+    return _only([_verdict(said, scale) for said in objects if "score" in said], rest)
+
+
+def _only(verdicts: Sequence[Parsed | Malformed], rest: str) -> Parsed | Malformed:
+    if not verdicts:
+        return Malformed("there is no JSON object with a score in the reply")
+    if any(verdict != verdicts[0] for verdict in verdicts):
+        return Malformed("there are several verdicts in the reply, and they differ")
+    if _SCORE_KEY.search(rest):
+        return Malformed("there is more than one verdict in the reply, and not all can be read")
+    return verdicts[0]
+
+
+def _verdict(said: dict[str, Any], scale: tuple[int, int]) -> Parsed | Malformed:
+    score, reason, evidence = said["score"], said.get("reason"), said.get("evidence")
+    if isinstance(score, str) and score.strip().casefold() == "unknown":
+        return Parsed(
+            None, _clean(reason) if isinstance(reason, str) else "", _clean(evidence) if isinstance(evidence, str) else ""
+        )
+    if not isinstance(score, int) or isinstance(score, bool):
+        return Malformed(f"the score is {_shown(score)}, not a whole number")
+    if not scale[0] <= score <= scale[1]:
+        return Malformed(f"the score {_shown(score)} is not on the scale {scale[0]} to {scale[1]}")
+    if not isinstance(reason, str):
+        return Malformed("the reply gives no reason")
+    if not isinstance(evidence, str):
+        return Malformed("the reply gives no evidence")
+    return Parsed(score, _clean(reason), _clean(evidence))
+
+
+def _objects(text: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the outermost JSON objects in a text, and the text without them."""
+    objects: list[dict[str, Any]] = []
+    rest: list[str] = []
+    at = failed = 0
+    while (start := text.find("{", at)) >= 0:
+        rest.append(text[at:start])
+        try:
+            said, at = _decoder.raw_decode(text, start)
+            objects.append(said)
+        except ValueError:
+            failed += 1
+            if failed > _MOST_BRACES:
+                raise _TooManyBracesError from None
+            rest.append("{")
+            at = start + 1
+    rest.append(text[at:])
+    return objects, "".join(rest)
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in said:
+            raise ValueError(f"the key {key} stands twice")
+        said[key] = value
+    return said
+
+
+_decoder: Final = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+def _shown(value: object) -> str:
+    return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)[:40]
+
+
+def _clean(text: str) -> str:
+    # A lone surrogate can be written in JSON and cannot be stored.
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,111 @@
+"""Rubric: the named, versioned dimensions that a run is graded on (spec section 2)."""
+
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from pipeline.model import ids
+
+
+class MeasuredBy(StrEnum):
+    """Who measures a dimension."""
+
+    CODE = "code"
+    JUDGE = "judge"
+    HUMAN = "human"
+
+
+class CompositeKind(StrEnum):
+    """How the dimensions add up."""
+
+    PERCENT = "percent"
+    """(weighted − lowest) / (highest − lowest) × 100, with a bar and hard gates (spec section 2.1)."""
+
+
+class ExampleKind(StrEnum):
+    """What an example shows."""
+
+    CLEAR_PASS = "clear_pass"
+    CLEAR_FAILURE = "clear_failure"
+    BORDERLINE = "borderline"
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A graded case: what there was to see, what the agent answered, the score on the rubric's scale, and why."""
+
+    kind: ExampleKind
+    evidence: str
+    answer: str
+    score: int
+    why: str
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """One thing that is graded by itself. Weights of a rubric sum to exactly 1."""
+
+    name: str
+    weight: Decimal
+    anchors: tuple[tuple[int, str], ...]
+    """(score, what it means), ascending; a score between two anchors lies between their meanings."""
+    requires: tuple[str, ...] = ()
+    """The evidence without which the answer is Unknown."""
+    yes_no: tuple[str, ...] = ()
+    """Sub-checks that the grader goes through before it decides."""
+    examples: tuple[Example, ...] = ()
+    gate: int | None = None
+    """The least score that may pass; None where the dimension does not gate."""
+    measured_by: MeasuredBy = MeasuredBy.JUDGE
+    observation_only: bool = False
+    """Whether the quote behind a score must be an observation, not something the agent said."""
+
+
+class Rubric(msgspec.Struct, frozen=True):
+    """A set of dimensions on one whole-numbered scale. ``bar`` is on the composite's scale, 0 to 100 for ``percent``."""
+
+    name: str
+    version: str
+    scale_low: int
+    scale_high: int
+    bar: Decimal
+    dimensions: tuple[Dimension, ...]
+    composite: CompositeKind = CompositeKind.PERCENT
+
+    def dimension(self, name: str) -> Dimension:
+        """Return the dimension of that name.
+
+        Raises:
+            KeyError: if there is none.
+        """
+        for dimension in self.dimensions:
+            if dimension.name == name:
+                return dimension
+        raise KeyError(name)
+
+    def passes(self, dimension: Dimension, score: float) -> bool:
+        """Return the outcome of a score: at its gate where there is one, else at the middle of the scale (3 of 1 to 5, adequate)."""
+        if dimension.gate is not None:
+            return score >= dimension.gate
+        return 2 * score >= self.scale_low + self.scale_high
+
+    @property
+    def hash(self) -> str:
+        """Names everything the rubric says, weights and bar included: 16 hex digits."""
+        return _hash(self)
+
+    def grading_hash(self, name: str) -> str:
+        """Name what one dimension's grader is told and held to: 16 hex digits.
+
+        Its weight, the bar, the version label and the other dimensions' texts do not move a score, so a change of
+        them re-buys no judgment and loses no calibration.
+        """
+        dimension = msgspec.structs.replace(self.dimension(name), weight=Decimal(0))
+        others = [other.name for other in self.dimensions if other.name != name]
+        return _hash((self.name, self.scale_low, self.scale_high, dimension, others))
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def _hash(value: object) -> str:
+    return ids.digest(8, _encode(value).decode())

@@ -1,0 +1,1 @@
+"""What runs the stages: owners that hold state, and the runtimes that feed them."""

@@ -1,0 +1,148 @@
+"""Embedded: all stages in one process on one store. The topology's topics are calls and queues here."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from pipeline.model.result import Judgment
+from pipeline.model.span import Span
+from pipeline.model.time import MINUTE, SECOND
+from pipeline.runtime.clock import Clock
+from pipeline.runtime.desk import Ask, JudgeDesk, JudgmentStore
+from pipeline.runtime.gate_owner import GateOwner, OwnedStore
+from pipeline.runtime.gates import Gates
+from pipeline.runtime.guard import until_it_works
+from pipeline.runtime.intake import Intake
+from pipeline.runtime.messenger import Messenger, NotificationStore
+from pipeline.runtime.owner import TraceOwner, TraceStore
+from pipeline.runtime.telemetry import Metric, Telemetry
+from pipeline.runtime.topology import Record
+from pipeline.stages.turn import Assembly
+
+BEAT: Final = 0.1
+"""Seconds between looks at the clock while nothing arrives."""
+SWEEP_EVERY: Final = 5 * MINUTE
+
+log = structlog.get_logger(__name__)
+
+
+class EmbeddedStore(TraceStore, JudgmentStore, OwnedStore, NotificationStore, Protocol):
+    """All that the embedded runtime needs of its store."""
+
+    async def insert_spans(self, spans: Sequence[Span]) -> None:
+        """Store spans durably."""
+        ...
+
+
+class Embedded:
+    """The pipeline in one process. ``intake`` takes accepted spans; ``feed`` takes other records, already stored."""
+
+    def __init__(
+        self,
+        store: EmbeddedStore,
+        assembly: Assembly,
+        ask: Ask,
+        gates: Gates,
+        messenger: Messenger,
+        lengths: Sequence[int],
+        clock: Clock,
+        telemetry: Telemetry,
+        concurrency: int,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._queue: asyncio.Queue[Sequence[Record]] = asyncio.Queue()
+        self._folding = False
+        self._swept_ns = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self.intake = Intake(store.insert_spans, self.feed, clock)
+        self.desk = JudgeDesk(ask, store, self.feed, clock, telemetry, concurrency)
+        self.gates = GateOwner(store, gates, messenger, lengths, lambda *of: frozenset(_gating(assembly, *of)))
+        self.owner = TraceOwner(store, assembly, self.desk.take, self.gates.touch, telemetry)
+        telemetry.gauge(Metric.TRACES_OPEN, lambda: self.owner.open_traces)
+        telemetry.gauge(Metric.RUNS_PENDING, lambda: self.owner.pending_runs)
+
+    async def feed(self, records: Sequence[Record]) -> None:
+        """Hand stored records to their owner."""
+        await self._queue.put(records)
+
+    async def start(self) -> None:
+        """Read back what was open, then run until :meth:`stop`."""
+        recovered = await self.owner.recover(self._clock.now())
+        await self.gates.recover(self._clock.now())
+        if recovered:
+            log.info("recovered", traces=recovered)
+        loops: tuple[Callable[[], Awaitable[None]], ...] = (self.intake.run, self._own, self._gate)
+        self._tasks = [asyncio.ensure_future(loop()) for loop in loops]
+
+    async def stop(self) -> None:
+        """Stop after what is being written; what is left is taken up at the next start."""
+        await self.desk.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def failed(self) -> BaseException | None:
+        """What ended one of the loops, which must never end; None while all is well."""
+        ended = (task.exception() for task in self._tasks if task.done() and not task.cancelled())
+        return next((error for error in ended if error is not None), None)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do at the clock's present time. For clocks that are moved by hand.
+
+        Raises:
+            BaseException: whatever ended one of the loops.
+        """
+        while not self._is_settled():
+            if self.failed is not None:
+                raise self.failed
+            await asyncio.sleep(BEAT / 4)
+
+    def _is_settled(self) -> bool:
+        now = self._clock.now()
+        wake = self.owner.next_wake
+        waiting = self._folding or self.intake.busy or not self._queue.empty() or self.desk.busy
+        return not waiting and (wake is None or wake > now) and self.gates.is_idle(now)
+
+    async def _own(self) -> None:
+        while True:
+            try:
+                records = await asyncio.wait_for(self._queue.get(), BEAT)
+            except TimeoutError:
+                records = ()
+            self._folding = True
+            if records:
+                await self.owner.fold(records, self.intake.now())
+                self.intake.folded(sum(isinstance(record, Span) for record in records))
+            await self.owner.tick(self.intake.now())
+            await self._sweep()
+            self._folding = False
+
+    async def _sweep(self) -> None:
+        now = self._clock.now()
+        if now - self._swept_ns >= SWEEP_EVERY:
+            self._swept_ns = now
+            await until_it_works("sweep", lambda: self.owner.sweep(self.intake.now()))
+
+    async def _gate(self) -> None:
+        while True:
+            now = self.intake.now()
+            await self.gates.step(now, self._clock.now())
+            await asyncio.sleep(BEAT if not self.gates.is_idle(now) else 2 * BEAT)
+
+
+def _gating(assembly: Assembly, project: str, agent: str) -> list[str]:
+    return [check.name for check in assembly.grading_of(project, agent).checks if check.gates]
+
+
+def lag_seconds(intake: Intake, clock: Clock) -> float:
+    """Return how far the owner's time is behind the clock: what is stored and not yet folded holds it back."""
+    return (clock.now() - intake.now()) / SECOND
+
+
+def judged_by_nobody(*_: object) -> Awaitable[Judgment]:
+    """Stand where no judge is configured; nothing is ever asked then."""
+    raise AssertionError("a judgment was asked for, and no judge is configured")

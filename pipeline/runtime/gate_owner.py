@@ -1,0 +1,106 @@
+"""Gate owner: the only one that writes minutes, windows, gate states, trips, notifications and golden candidates of its agents.
+
+It is told which minutes were touched, and derives the same from the rows at its start and every 30 s, so a lost message costs 30 s.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from pipeline.errors import TemporaryError
+from pipeline.model.run import Place
+from pipeline.model.time import SECOND
+from pipeline.runtime.gates import Gates, GateStore, with_gating
+from pipeline.runtime.messenger import Messenger
+from pipeline.runtime.promoter import GoldenStore, promote
+from pipeline.runtime.topology import Touched
+from pipeline.runtime.windows import WindowStore, recompute
+from pipeline.stages.gate_hard import Failure
+
+DERIVE_EVERY: Final = 30 * SECOND
+
+log = structlog.get_logger(__name__)
+
+
+class OwnedStore(WindowStore, GateStore, GoldenStore, Protocol):
+    """What a gate owner needs of the store, besides what its parts need."""
+
+    async def stale_minutes(self) -> list[tuple[str, Place]]:
+        """Return (project, place) of the minutes whose stored fingerprint differs from their results."""
+        ...
+
+    async def failures(self, touched: Sequence[Touched]) -> list[Failure]:
+        """Return the failing code results of these minutes."""
+        ...
+
+    async def untripped_failures(self) -> list[Failure]:
+        """Return the failing code results whose run no trip names."""
+        ...
+
+
+class GateOwner:
+    """Brings everything that runs add up to up to date, one step at a time in one task."""
+
+    def __init__(
+        self,
+        store: OwnedStore,
+        gates: Gates,
+        messenger: Messenger,
+        lengths: Sequence[int],
+        gating_of: Callable[[str, str], frozenset[str]],
+    ) -> None:
+        self._store = store
+        self._gates = gates
+        self._messenger = messenger
+        self._lengths = lengths
+        self._gating_of = gating_of
+        self._touched: set[Touched] = set()
+        self._derived_ns: int | None = None
+
+    async def touch(self, touched: Iterable[Touched]) -> None:
+        """Note that minutes have new results."""
+        self._touched.update(touched)
+
+    async def recover(self, now: int) -> None:
+        """Read gate states, trips and notifications back."""
+        await self._gates.recover()
+        await self._messenger.recover(now)
+
+    def is_idle(self, now: int) -> bool:
+        """Whether nothing is to be done by ``now``."""
+        wakes = (self._gates.next_wake, self._messenger.next_wake)
+        return not self._touched and not self._gates.unannounced and all(wake is None or wake > now for wake in wakes)
+
+    async def step(self, now: int, wall: int) -> None:
+        """Do what is due. ``now`` is the gates' clock, the least of all partitions; ``wall`` paces derivation and sending.
+
+        Where the store has temporary trouble, nothing is forgotten: the next step does it again.
+        """
+        touched, self._touched = self._touched, set()
+        deriving = self._derived_ns is None or wall - self._derived_ns >= DERIVE_EVERY
+        try:
+            failures: list[Failure] = []
+            if deriving:
+                touched |= {
+                    Touched(project, place.cohort, place.minute_ns) for project, place in await self._store.stale_minutes()
+                }
+                failures = await self._store.untripped_failures()
+            await self._bring_up_to_date(sorted(touched), failures, now)
+            self._derived_ns = wall if deriving else self._derived_ns
+        except TemporaryError as error:
+            log.warning("gates wait for the store", error=str(error))
+            self._touched |= touched
+            return
+        await self._messenger.send_due(wall)
+
+    async def _bring_up_to_date(self, touched: Sequence[Touched], failures: Sequence[Failure], now: int) -> None:
+        if touched:
+            await recompute(self._store, touched, self._lengths)
+            failures = [*failures, *await self._store.failures(touched)]
+        cohorts = {(one.project, one.cohort) for one in touched}
+        await self._gates.step(cohorts, with_gating(failures, self._gating_of), now)
+        await self._messenger.announce(self._gates.unannounced)
+        self._gates.unannounced.clear()
+        if touched:
+            await promote(self._store, touched)

@@ -1,0 +1,138 @@
+"""Gates: windows and failing runs in, trips out. The trips are written first; every state can be rebuilt from them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from pipeline.model.run import Cohort
+from pipeline.model.window import GateState, Trip, Window
+from pipeline.stages import gate_floor, gate_hard
+from pipeline.stages.gate import FloorGate, HardGate, Turn
+from pipeline.stages.gate_hard import Failure
+
+Key = tuple[str, str, Cohort]
+"""(project, gate, cohort)."""
+
+
+class GateStore(Protocol):
+    """What gates need of the store."""
+
+    async def gate_states(self) -> list[GateState]:
+        """Return all states."""
+        ...
+
+    async def trips(self) -> list[Trip]:
+        """Return all trips."""
+        ...
+
+    async def unread_windows(self, project: str, cohort_id: str, dimension: str, length_ns: int, after_ns: int) -> list[Window]:
+        """Return the windows of one dimension that start after a time."""
+        ...
+
+    async def still_failing(self, project: str, run_ids: Sequence[str]) -> set[str]:
+        """Return those of the runs that are live and fail a check."""
+        ...
+
+    async def write_trips(self, trips: Sequence[Trip]) -> None:
+        """Write trips."""
+        ...
+
+    async def write_gate_states(self, states: Sequence[GateState]) -> None:
+        """Write states."""
+        ...
+
+
+class Gates:
+    """The gates of all cohorts that this process owns."""
+
+    def __init__(
+        self, store: GateStore, gates: Sequence[FloorGate | HardGate], idle_ns: int, judge_deadline_ns: int, kinds: dict[str, str]
+    ) -> None:
+        self._store = store
+        self._gates = gates
+        self._allowances = {
+            gate.name: gate_floor.allowance(kinds.get(gate.dimension, ""), idle_ns, judge_deadline_ns)
+            for gate in gates
+            if isinstance(gate, FloorGate)
+        }
+        self._states: dict[Key, GateState] = {}
+        self._trips: dict[Key, list[Trip]] = {}
+        self._wakes: dict[Key, int] = {}
+        self.unannounced: list[Trip] = []
+        """Stored trips that nobody was told of yet; whoever announces them takes them out."""
+
+    async def recover(self) -> None:
+        """Read states and trips back."""
+        for trip in await self._store.trips():
+            self._trips.setdefault((trip.project, trip.gate, trip.cohort), []).append(trip)
+        stored = {(state.project, state.gate, state.cohort): state for state in await self._store.gate_states()}
+        for key in stored.keys() | self._trips.keys():
+            gate = next((gate for gate in self._gates if gate.name == key[1]), None)
+            if gate is None:
+                continue
+            rebuild = gate_floor.rebuild if isinstance(gate, FloorGate) else gate_hard.rebuild
+            self._states[key] = rebuild(stored.get(key, self._fresh(key)), self._trips.get(key, ()))
+            self._wakes[key] = 0
+
+    @staticmethod
+    def _fresh(key: Key) -> GateState:
+        return GateState(project=key[0], gate=key[1], cohort=key[2])
+
+    @property
+    def next_wake(self) -> int | None:
+        """When a gate changes by itself: a window becomes final, an incident has been quiet for long enough."""
+        return min(self._wakes.values(), default=None)
+
+    async def step(self, cohorts: Iterable[tuple[str, Cohort]], failures: Sequence[Failure], now: int) -> None:
+        """Let every gate look at the touched cohorts and at those whose time has come."""
+        looking = {(project, gate.name, cohort) for project, cohort in cohorts for gate in self._gates}
+        looking |= {(one.project, gate.name, one.cohort) for one in failures for gate in self._gates}
+        looking |= {key for key, at in self._wakes.items() if at <= now}
+        for gate in self._gates:
+            for key in sorted(key for key in looking if key[1] == gate.name):
+                await self._look(gate, key, failures, now)
+
+    async def _look(self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], now: int) -> None:
+        before = self._states.get(key, self._fresh(key))
+        turn = await self._floor(gate, before, now) if isinstance(gate, FloorGate) else self._hard(gate, before, failures, now)
+        trips = [*turn.trips, *await self._marked(gate, key)]
+        if trips:
+            await self._store.write_trips(trips)
+        # What is stored is remembered before anything else can fail; a state that is not stored yet can be rebuilt from its trips.
+        self._remember(key, trips)
+        self.unannounced.extend(turn.trips)
+        self._states[key] = turn.state
+        self._wakes.pop(key, None)
+        if turn.wake_at is not None:
+            self._wakes[key] = turn.wake_at
+        if turn.state != before:
+            await self._store.write_gate_states([turn.state])
+
+    async def _floor(self, gate: FloorGate, state: GateState, now: int) -> Turn:
+        windows = await self._store.unread_windows(
+            state.project, state.cohort.id, gate.dimension, gate.window, state.last_window_ns
+        )
+        return gate_floor.on_windows(gate, state, windows, now, self._allowances[gate.name])
+
+    def _hard(self, gate: HardGate, state: GateState, failures: Sequence[Failure], now: int) -> Turn:
+        known = {trip.run_id for key, trips in self._trips.items() if key[:2] == (state.project, gate.name) for trip in trips}
+        return gate_hard.on_failures(gate, state, failures, known, now)
+
+    async def _marked(self, gate: FloorGate | HardGate, key: Key) -> list[Trip]:
+        """Trips of runs that are no failures any more stay, marked."""
+        named = [trip for trip in self._trips.get(key, ()) if trip.run_id]
+        if not isinstance(gate, HardGate) or not named:
+            return []
+        failing = await self._store.still_failing(key[0], sorted({trip.run_id for trip in named}))
+        return gate_hard.retract(named, failing)
+
+    def _remember(self, key: Key, trips: Iterable[Trip]) -> None:
+        held = {(trip.trip_id, trip.transition, trip.run_id): trip for trip in self._trips.get(key, ())}
+        held |= {(trip.trip_id, trip.transition, trip.run_id): trip for trip in trips}
+        self._trips[key] = list(held.values())
+
+
+def with_gating(failures: Iterable[Failure], gating_of: Callable[[str, str], frozenset[str]]) -> list[Failure]:
+    """Return the failures, each saying whether its check gates by itself; ``gating_of`` knows by (project, agent)."""
+    return [replace(one, gating=one.dimension in gating_of(one.project, one.cohort.agent)) for one in failures]

@@ -1,0 +1,114 @@
+"""Intake: accepted spans into the store, many requests an insert, and then to their owner.
+
+A request is answered when the insert that holds its spans is durable (promise 1). What is stored and not yet folded holds the
+owner's clock back, so that nothing closes half-read (design section 4).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from pipeline.errors import TemporaryError
+from pipeline.model.span import Span
+from pipeline.runtime.clock import Clock
+
+INSERT: Final = 4000
+"""Spans that one insert takes at most, unless one request alone has more."""
+BACKLOG: Final = 50_000
+"""Spans stored or on their way and not yet folded, above which senders are asked to wait."""
+
+
+class Intake:
+    """The receiver's span store in the embedded runtime."""
+
+    def __init__(
+        self,
+        insert: Callable[[Sequence[Span]], Awaitable[None]],
+        hand_over: Callable[[Sequence[Span]], Awaitable[None]],
+        clock: Clock,
+    ) -> None:
+        self._insert = insert
+        self._hand_over = hand_over
+        self._clock = clock
+        self._waiting: deque[tuple[Sequence[Span], asyncio.Future[None]]] = deque()
+        self._arrived = asyncio.Event()
+        self._unfolded: deque[tuple[int, int]] = deque()
+        """(first receipt, spans) of batches in the order in which they will be folded."""
+        self._spans = 0
+
+    async def store(self, spans: Sequence[Span]) -> None:
+        """Return once the spans are durably stored.
+
+        Raises:
+            TemporaryError: the backlog is full, or the store cannot take them now; nothing of the request may be believed stored.
+        """
+        if self._spans >= BACKLOG:
+            raise TemporaryError("the backlog is full", retry_after=1.0)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._spans += len(spans)
+        self._waiting.append((spans, done))
+        self._arrived.set()
+        await asyncio.shield(done)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any span waits for its insert or for its owner."""
+        return self._spans > 0
+
+    def now(self) -> int:
+        """Return the owner's time: the clock's, or that of the first span not yet folded."""
+        first = min((span.received_ns for spans, _ in self._waiting for span in spans[:1]), default=None)
+        held = [first] if first is not None else []
+        return min([self._clock.now(), *held, *(receipt for receipt, _ in self._unfolded)])
+
+    def folded(self, spans: int) -> None:
+        """Take note that the owner has folded the oldest ``spans`` spans."""
+        self._spans -= spans
+        while spans:
+            receipt, count = self._unfolded.popleft()
+            if count > spans:
+                self._unfolded.appendleft((receipt, count - spans))
+                return
+            spans -= count
+
+    async def run(self) -> None:
+        """Insert what arrives, for ever; cancelled to stop."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                await self._insert_some()
+
+    async def _insert_some(self) -> None:
+        spans: list[Span] = []
+        answered: list[asyncio.Future[None]] = []
+        while self._waiting and (not spans or len(spans) + len(self._waiting[0][0]) <= INSERT):
+            some, done = self._waiting.popleft()
+            spans.extend(some)
+            answered.append(done)
+        held = (min((span.received_ns for span in spans), default=self._clock.now()), len(spans))
+        self._unfolded.append(held)
+        try:
+            await self._insert(spans)
+        except BaseException as error:
+            self._unfolded.remove(held)
+            self._spans -= len(spans)
+            _answer(answered, error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return
+        _answer(answered, None)
+        await self._hand_over(spans)
+
+
+def _answer(waiting: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        elif isinstance(error, TemporaryError):
+            done.set_exception(error)
+        else:
+            done.set_exception(TemporaryError(f"the store cannot take spans now: {type(error).__name__}", retry_after=1.0))

@@ -1,0 +1,45 @@
+"""answer_present: the run ended with a final answer that is not empty."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.model.run import Ended, Run
+from pipeline.model.settings import Settings
+from pipeline.model.step import StepKind
+from pipeline.scorers.calls import NO_CONTENT
+from pipeline.scorers.check import Check, Finding, Missing, contract_of, ruled, unknown
+
+ANSWER_PRESENT: Final = "answer_present"
+
+
+class AnswerSettings(Settings):
+    """Whether a run without a final answer fails as a whole."""
+
+    gate: bool = True
+    """Set to false to measure it only."""
+
+
+def answer_check(settings: AnswerSettings) -> Check:
+    """Return the check."""
+    contract = contract_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 1})
+    return Check(ANSWER_PRESENT, contract, answer_present, gates=settings.gate)
+
+
+def answer_present(run: Run) -> Finding:
+    """Say whether there is an answer. One that nobody captured is unknown, not missing."""
+    if run.completed:
+        return ruled(holds=True)
+    if run.answer is not None:
+        return ruled(holds=False, reason="the final answer is empty")
+    if run.ended is Ended.ERROR:
+        return ruled(holds=False, reason="the run ended in an error, without an answer", evidence=run.error or "")
+    if run.ended is Ended.ANSWER or NO_CONTENT in _model_flags(run):
+        return unknown(Missing.ANSWER_NOT_CAPTURED, "the models' content was not captured")
+    return ruled(holds=False, reason="the run ended without an answer")
+
+
+def _model_flags(run: Run) -> Iterator[str]:
+    """Yield flags of the steps that could hold an answer: a tool span without content hides none."""
+    for step in run.steps:
+        if step.kind in (StepKind.MODEL, StepKind.AGENT, StepKind.ORCHESTRATION):
+            yield from step.flags

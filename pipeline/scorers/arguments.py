@@ -1,0 +1,110 @@
+"""invalid_arguments: arguments that do not validate against the JSON Schema of the tool that was offered (spec section 4.2)."""
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend, validator_for
+from referencing.jsonschema import EMPTY_REGISTRY
+
+from pipeline.model.run import Run
+from pipeline.model.step import ToolCall, ToolDefinition
+from pipeline.scorers.calls import describe, has_arguments, number, was_truncated
+from pipeline.scorers.check import Check, Finding, Missing, contract_of, measured, unknown
+
+INVALID_ARGUMENTS: Final = "invalid_arguments"
+_SCHEMAS_KEPT: Final = 512
+_REASON_LENGTH: Final = 200
+
+
+def invalid_arguments_check() -> Check:
+    """Return the check."""
+    contract = contract_of(INVALID_ARGUMENTS, {"rule": "any call does not validate against its tool's schema", "version": 1})
+    return Check(INVALID_ARGUMENTS, contract, invalid_arguments)
+
+
+class _Invalid(msgspec.Struct, frozen=True):
+    """Why a call's arguments are invalid."""
+
+    why: str
+
+
+_Reading = _Invalid | Missing | None
+"""What is known of a call's arguments: why they are invalid, what is missing to tell, or None: they validate."""
+
+
+def invalid_arguments(run: Run) -> Finding | None:
+    """Say whether any call is invalid: 1 if one is, 0 if all validate.
+
+    One invalid call decides, whatever is not known of the others. Absent without calls of offered tools.
+    """
+    readings = tuple(_readings(run))
+    if not readings:
+        return None
+    for call, reading in readings:
+        if isinstance(reading, _Invalid):
+            return measured(1.0, holds=False, reason=reading.why, evidence=describe(call))
+    for call, reading in readings:
+        if isinstance(reading, Missing):
+            return unknown(reading, f"call of {call.name}")
+    return measured(0.0, holds=True)
+
+
+def _readings(run: Run) -> Iterator[tuple[ToolCall, _Reading]]:
+    """Read every call but those of tools that were not offered: they have no schema, and ``unknown_tools`` counts them."""
+    offers: dict[str, list[ToolDefinition]] = {}
+    for tool in run.tools:
+        offers.setdefault(tool.name, []).append(tool)
+    for call in run.tool_calls:
+        if not has_arguments(call):
+            unread = not call.raw_arguments or was_truncated(run)
+            yield call, Missing.ARGUMENTS_NOT_CAPTURED if unread else _Invalid("the arguments do not parse as JSON")
+        elif not offers:
+            yield call, Missing.TOOLS_NOT_CAPTURED
+        elif call.name in offers:
+            yield call, _against(call.arguments, offers[call.name])
+
+
+def _against(arguments: Any, offers: Iterable[ToolDefinition]) -> _Reading:
+    """Read arguments against every schema that was offered under the tool's name; one that accepts them is enough."""
+    readings = [_against_one(arguments, offer.schema) for offer in offers]
+    if None in readings:
+        return None
+    return next((reading for reading in readings if isinstance(reading, Missing)), readings[0])
+
+
+def _against_one(arguments: Any, schema: dict[str, Any] | None) -> _Reading:
+    if schema is None:
+        return Missing.SCHEMA_NOT_CAPTURED
+    validator = _compiled(msgspec.json.encode(schema, order="sorted"))
+    if validator is None:
+        return Missing.SCHEMA_UNUSABLE
+    try:
+        error = next(validator.iter_errors(arguments), None)
+    except Exception:  # noqa: BLE001 - the schema came with the run: what it makes jsonschema raise has no end
+        return Missing.SCHEMA_UNUSABLE
+    return None if error is None else _Invalid(f"{error.json_path}: {error.message}"[:_REASON_LENGTH])
+
+
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def _compiled(schema: bytes) -> Validator | None:
+    """Compile a schema once; None where it is not a schema. A reference to elsewhere is never fetched."""
+    value = msgspec.json.decode(schema)
+    try:
+        kind = validator_for(value, default=Draft202012Validator)
+        kind.check_schema(value)
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    exact: type[Validator] = extend(kind, {"multipleOf": _multiple_of})  # type: ignore[no-untyped-call]
+    return exact(value, registry=EMPTY_REGISTRY)
+
+
+def _multiple_of(_: Validator, step: Any, value: Any, __: Any) -> Iterator[ValidationError]:
+    """Check ``multipleOf`` in decimals: in floats 0.07 is no multiple of 0.01 (jsonschema divides them as they come)."""
+    exact = None if isinstance(value, str) else number(value)
+    if exact is not None and exact % Decimal(str(step)) != 0:
+        yield ValidationError(f"{value} is not a multiple of {step}")

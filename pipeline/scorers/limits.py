@@ -1,0 +1,103 @@
+"""Limits: steps, tool calls, seconds and tokens of a run, each under a configured maximum (spec section 3)."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from pipeline.model.run import Run
+from pipeline.model.settings import Settings
+from pipeline.model.time import SECOND
+from pipeline.scorers.calls import calls_unseen, shows_execution, took_place
+from pipeline.scorers.check import Check, Finding, Measure, Missing, contract_of, measured, unknown
+
+
+class LimitSettings(Settings):
+    """The most that a run may use of something."""
+
+    max: Decimal = Field(ge=0)
+    """The greatest value that still passes."""
+    gate: bool = False
+    """Set to true to fail the run where the limit is passed."""
+
+
+def _shorthand(value: Any) -> Any:
+    return {"max": value} if isinstance(value, int | float | str | Decimal) and not isinstance(value, bool) else value
+
+
+Limit = Annotated[LimitSettings, BeforeValidator(_shorthand)]
+"""A limit, written as ``{max: 20}`` or just ``20``."""
+
+
+class LimitsSettings(Settings):
+    """Limits on a run. None is set by default, and a limit that is not set is not measured."""
+
+    steps: Limit | None = None
+    """Spans of the run."""
+    tool_calls: Limit | None = None
+    """Executed tool calls."""
+    seconds: Limit | None = None
+    """From the start of the run's first span to the end of its head."""
+    input_tokens: Limit | None = None
+    """Input tokens over all model calls, cached ones included."""
+    output_tokens: Limit | None = None
+    """Output tokens over all model calls, reasoning included."""
+
+
+def limit_checks(settings: LimitsSettings) -> Iterator[Check]:
+    """Yield a check for each limit that is set."""
+    for name, amount in AMOUNTS.items():
+        limit: LimitSettings | None = getattr(settings, name)
+        if limit is not None:
+            most = limit.max.normalize()
+            contract = contract_of(name, {"rule": "at most", "version": 1, "max": str(most)})
+            yield Check(name, contract, _under(most, amount), gates=limit.gate)
+
+
+Amount = Callable[[Run], Decimal | Finding]
+"""How much a run used, exactly; a finding where that is not known."""
+
+
+def _under(most: Decimal, amount: Amount) -> Measure:
+    def measure(run: Run) -> Finding:
+        used = amount(run)
+        if isinstance(used, Finding):
+            return used
+        holds = used <= most
+        return measured(float(used), holds=holds, reason="" if holds else f"{used:f} is over the limit of {most:f}")
+
+    return measure
+
+
+def _steps(run: Run) -> Decimal:
+    return Decimal(len(run.steps))
+
+
+def _tool_calls(run: Run) -> Decimal | Finding:
+    if calls_unseen(run):
+        return unknown(Missing.CALLS_NOT_CAPTURED, "the models' content was not captured", upper=None)
+    if run.tool_calls and not shows_execution(run.tool_calls):
+        asked = len(run.tool_calls)
+        return unknown(Missing.EXECUTION_NOT_CAPTURED, f"no span executed any of {asked} calls", upper=float(asked))
+    return Decimal(sum(took_place(call) for call in run.tool_calls))
+
+
+def _seconds(run: Run) -> Decimal | Finding:
+    if not run.start_ns or run.end_ns < run.start_ns:
+        return unknown(Missing.TIMES_NOT_CAPTURED, "start or end of the run is missing", upper=None)
+    return Decimal(run.end_ns - run.start_ns) / SECOND
+
+
+def _tokens(tokens: int | None) -> Decimal | Finding:
+    return unknown(Missing.USAGE_NOT_CAPTURED, "no token counts", upper=None) if tokens is None else Decimal(tokens)
+
+
+AMOUNTS: Final[dict[str, Amount]] = {
+    "steps": _steps,
+    "tool_calls": _tool_calls,
+    "seconds": _seconds,
+    "input_tokens": lambda run: _tokens(run.usage.input),
+    "output_tokens": lambda run: _tokens(run.usage.output),
+}
+"""What can be limited, by dimension."""

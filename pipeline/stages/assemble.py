@@ -1,0 +1,134 @@
+"""Assemble: the state of one trace. Facts in (spans, judgments, feedback), the runs they make out.
+
+The state is a fold over facts that are already stored, and every way to reach the same set of facts gives the same state (promise 4).
+One owner holds it; ``add_*`` update it in place and cost the same however long the trace is.
+"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from pipeline.model import ids
+from pipeline.model.result import Feedback, Judgment
+from pipeline.model.span import Span, supersedes
+from pipeline.model.step import Step
+from pipeline.model.version import ResultKey, StoredRun, StoredTrace
+from pipeline.stages.group import Group, group
+
+Read = Callable[[Span], Step]
+"""How a dialect reads a span."""
+
+
+class TraceState:
+    """What the owner of a trace holds of it between two records."""
+
+    __slots__ = (
+        "_groups",
+        "_hashes",
+        "_spans",
+        "_steps",
+        "feedback",
+        "graded_facts",
+        "judgments",
+        "project",
+        "result_keys",
+        "runs",
+        "trace_id",
+    )
+
+    def __init__(self, project: str, trace_id: str) -> None:
+        self.project = project
+        self.trace_id = trace_id
+        self.judgments: dict[str, Judgment] = {}
+        self.feedback: dict[str, Feedback] = {}
+        self.graded_facts = 0
+        """How many facts the last written traces row knew of."""
+        self.runs: dict[str, StoredRun] = {}
+        """Runs as they were last written."""
+        self.result_keys: set[ResultKey] = set()
+        """Every results row that was ever written for this trace."""
+        self._hashes: set[tuple[str, str]] = set()
+        self._spans: dict[str, Span] = {}
+        self._steps: dict[str, Step] = {}
+        self._groups: tuple[Group, ...] | None = None
+
+    @classmethod
+    def stored(cls, stored: StoredTrace) -> "TraceState":
+        """Return the state that the stored facts and versions fold to: recovery and late spans come this way."""
+        state = cls(stored.project, stored.trace_id)
+        state.graded_facts = stored.graded_facts
+        state.runs = {run.run_id: run for run in stored.runs}
+        state.result_keys = set(stored.result_keys)
+        state.add_spans(stored.spans)
+        for judgment in stored.judgments:
+            state.add_judgment(judgment)
+        for feedback in stored.feedback:
+            state.add_feedback(feedback)
+        return state
+
+    @property
+    def facts(self) -> int:
+        """How many distinct facts there are; what versions count in."""
+        return len(self._hashes) + len(self.judgments) + len(self.feedback)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are facts that no traces row accounts for."""
+        return self.facts > self.graded_facts
+
+    @property
+    def last_received_ns(self) -> int:
+        """When the last new span came; 0 without spans."""
+        return max((span.received_ns for span in self._spans.values()), default=0)
+
+    def add_spans(self, spans: Iterable[Span]) -> bool:
+        """Fold spans in any order, delivered any number of times. Returns whether any of them was new."""
+        before = len(self._hashes)
+        for span in spans:
+            self._hashes.add((span.span_id, span.content_hash))
+            self._keep(span)
+        return len(self._hashes) > before
+
+    def _keep(self, span: Span) -> None:
+        kept = self._spans.get(span.span_id)
+        if kept is not None:
+            received = min(kept.received_ns, span.received_ns)
+            best = span if supersedes(span, kept) else kept
+            span = best if best.received_ns == received else msgspec.structs.replace(best, received_ns=received)
+            if span is kept:
+                return
+        self._spans[span.span_id] = span
+        self._steps.pop(span.span_id, None)
+        self._groups = None
+
+    def add_judgment(self, judgment: Judgment) -> bool:
+        """Fold a judgment; the first stored answer to a question stays."""
+        return self.judgments.setdefault(judgment.id, judgment) is judgment
+
+    def add_feedback(self, feedback: Feedback) -> bool:
+        """Fold feedback; a repeated id is the same fact."""
+        return self.feedback.setdefault(feedback.id, feedback) is feedback
+
+    def steps(self, read: Read) -> dict[str, Step]:
+        """Return the steps of all spans by span id, each read once."""
+        for span_id, span in self._spans.items():
+            if span_id not in self._steps:
+                self._steps[span_id] = read(span)
+        return self._steps
+
+    def groups(self, read: Read) -> tuple[Group, ...]:
+        """Return the trace's runs-to-be, regrouped from all its spans whenever one is new."""
+        if self._groups is None:
+            self._groups = group(self.steps(read))
+        return self._groups
+
+    def run_id(self, head_span_id: str) -> str:
+        """Return the id of the run that this span heads or headed."""
+        return ids.run_id(self.project, self.trace_id, head_span_id)
+
+    def heir_of(self, run_id: str, read: Read) -> str | None:
+        """Return the run that the former run's head now belongs to; None if it belongs to none."""
+        for one in self.groups(read):
+            if any(self.run_id(step.span_id) == run_id for step in one.steps):
+                return self.run_id(one.head.span_id)
+        return None

@@ -1,0 +1,197 @@
+"""Call joining: what models asked for and what was executed, into one list of tool calls.
+
+An execution is joined with the request for it by call id, else by name and arguments, else by name and order. Who asked knows the id and
+all arguments; who executed knows whether it failed; the next model call knows what the model was told, which is the result that counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition
+from pipeline.scorers.calls import NOT_EXECUTED, canonical
+from pipeline.stages.lineage import Lineage
+
+
+class Asked:
+    """A call that a model asked for; ``step`` is who asked."""
+
+    __slots__ = ("at_ns", "call", "step", "taken")
+
+    def __init__(self, call: ToolCall, step: Step) -> None:
+        self.call = call
+        self.step = step
+        self.at_ns = step.end_ns or step.start_ns
+        self.taken = False
+
+
+def joined_calls(lineage: Lineage, tools: Mapping[str, ToolDefinition]) -> tuple[ToolCall, ...]:
+    """Return the run's tool calls in the order in which they were executed, or else asked for.
+
+    A call that no span executed has the error ``not executed``: nobody saw it run. Only in a bare loop, a run of nothing but model calls,
+    no span was to be expected: there a call that a later model call was told the result of did run.
+    """
+    asked = _asked(lineage)
+    told = _Told(lineage, asked)
+    found: list[tuple[int, int, ToolCall]] = []
+    for step, match in _executions(lineage, asked):
+        call = step.tool if step.kind is StepKind.TOOL else _as_call(step)
+        if call is not None:
+            found.append((step.start_ns, len(found), _joined(call, match, told, tools)))
+    bare = all(step.kind in (StepKind.MODEL, StepKind.OTHER) for step in lineage.steps)
+    for one in asked:
+        if not one.taken:
+            found.append((one.at_ns, len(found), _unseen(one, told.of(one), bare=bare)))
+    return tuple(call for _, _, call in sorted(found, key=lambda item: item[:2]))
+
+
+def _asked(lineage: Lineage) -> list[Asked]:
+    """Return all requests in order. Agents without model spans list theirs themselves."""
+    alone = [
+        step
+        for step in lineage.steps
+        if step.kind is StepKind.AGENT and not any(one.kind is StepKind.MODEL for one in lineage.below(step))
+    ]
+    outputs = [*((one.step, one.output) for one in lineage.model_calls), *((step, step.output) for step in alone)]
+    return [Asked(call, step) for step, output in outputs for call in _distinct(output)]
+
+
+def _distinct(output: Iterable[Message]) -> list[ToolCall]:
+    """Return the calls of one reply; a streamed one may be recorded in part and again as a whole."""
+    found: list[ToolCall] = []
+    for call in (call for message in output for call in message.tool_calls):
+        same = next((index for index, one in enumerate(found) if call.id and _is_part_of(one, call)), None)
+        if same is None:
+            found.append(call)
+        elif found[same].arguments is None:
+            found[same] = call
+    return found
+
+
+def _is_part_of(one: ToolCall, other: ToolCall) -> bool:
+    if one.id != other.id or one.name != other.name:
+        return False
+    return one.arguments is None or other.arguments is None or canonical(one.arguments) == canonical(other.arguments)
+
+
+def _executions(lineage: Lineage, asked: list[Asked]) -> Iterator[tuple[Step, Asked | None]]:
+    """Yield executed calls with their requests. What hands over or only answers takes its request along and is no call."""
+    steps = [step for step in lineage.steps if step.tool is not None and not lineage.repeats(step)]
+    matches = _matched(steps, asked)
+    for step in steps:
+        if step.kind is StepKind.TOOL:
+            yield step, matches.get(step.span_id)
+        elif step.span_id not in matches:
+            _take_last_before(step, asked)
+    for agent in lineage.called_agents:
+        match = next((one for one in asked if not one.taken and one.call.name == agent.agent), None)
+        if match is not None:
+            match.taken = True
+            yield agent, match
+
+
+def _matched(steps: list[Step], asked: list[Asked]) -> dict[str, Asked]:
+    by_id: dict[str, list[Asked]] = defaultdict(list)
+    by_name: dict[str, list[Asked]] = defaultdict(list)
+    for one in asked:
+        by_name[one.call.name].append(one)
+        if one.call.id:
+            by_id[one.call.id].append(one)
+    matches: dict[str, Asked] = {}
+    for step in steps:
+        if step.tool is not None and step.tool.id:
+            _take(matches, step, (one for one in by_id[step.tool.id] if not one.taken))
+    for step in steps:
+        if step.tool is not None and step.span_id not in matches:
+            _take(matches, step, iter(_likeliest(step.tool, by_name[step.tool.name])))
+    return matches
+
+
+def _take(matches: dict[str, Asked], step: Step, candidates: Iterator[Asked]) -> None:
+    one = next(candidates, None)
+    if one is not None:
+        one.taken = True
+        matches[step.span_id] = one
+
+
+def _likeliest(call: ToolCall, candidates: list[Asked]) -> list[Asked]:
+    """Return the requests of this name that may be the call's, those with the same arguments first, else in order."""
+    free = [one for one in candidates if not one.taken and not (call.id and one.call.id)]
+    return [one for one in free if _same_arguments(call, one.call)] or free
+
+
+def _same_arguments(call: ToolCall, asked: ToolCall) -> bool:
+    if call.arguments is not None:
+        return asked.arguments is not None and canonical(call.arguments) == canonical(asked.arguments)
+    values = asked.arguments.values() if isinstance(asked.arguments, dict) else ()
+    return bool(call.raw_arguments) and any(str(value) == call.raw_arguments for value in values)
+
+
+def _take_last_before(step: Step, asked: list[Asked]) -> None:
+    """A hand-over may go by any name: then it answers the last request that nobody took."""
+    free = [one for one in asked if not one.taken and one.at_ns <= step.start_ns]
+    if free:
+        free[-1].taken = True
+
+
+def _as_call(agent: Step) -> ToolCall:
+    """Return the work of an agent that was called like a tool as the call that it is."""
+    said = [message.text for message in agent.output if message.role == "assistant" and message.text]
+    return ToolCall(agent.agent, result=said[-1] if said else None, error=agent.error)
+
+
+class _Told:
+    """What models were told of their calls, by call id. Some models give all calls of a run one id: then the order tells."""
+
+    def __init__(self, lineage: Lineage, asked: Iterable[Asked]) -> None:
+        self._texts: dict[str, list[str]] = {}
+        for one in lineage.model_calls:
+            texts: dict[str, list[str]] = defaultdict(list)
+            for message in one.input:
+                if message.role == "tool" and message.tool_call_id:
+                    texts[message.tool_call_id].append(message.text)
+            self._texts.update(texts)
+        self._same: dict[str, list[Asked]] = defaultdict(list)
+        for request in asked:
+            self._same[request.call.id].append(request)
+
+    def of(self, asked: Asked) -> str | None:
+        """Return the text that answered this request, None where none did."""
+        texts, same = self._texts.get(asked.call.id, []), self._same[asked.call.id]
+        index = same.index(asked) + max(0, len(texts) - len(same))  # a history may hold earlier runs' calls of the same id
+        return texts[index] if asked.call.id and index < len(texts) else None
+
+
+def _joined(call: ToolCall, asked: Asked | None, told: _Told, tools: Mapping[str, ToolDefinition]) -> ToolCall:
+    if asked is None:
+        return _with_arguments(call, call.arguments, call.raw_arguments, tools)
+    text = told.of(asked)
+    known = call.arguments if isinstance(call.arguments, dict) or asked.call.arguments is None else asked.call.arguments
+    raw = call.raw_arguments or asked.call.raw_arguments
+    whole = msgspec.structs.replace(call, id=call.id or asked.call.id, result=call.result if text is None else text)
+    return _with_arguments(whole, known, raw, tools)
+
+
+def _with_arguments(call: ToolCall, arguments: Any, raw: str, tools: Mapping[str, ToolDefinition]) -> ToolCall:
+    """``{}`` on a span may stand for arguments that were not captured; where the tool takes none it stands for itself."""
+    if arguments is None and raw == "{}" and call.name in tools:
+        schema = tools[call.name].schema
+        arguments = {} if schema is not None and not schema.get("properties") else None
+    return msgspec.structs.replace(call, arguments=arguments, raw_arguments=raw if arguments is None else "")
+
+
+def _unseen(asked: Asked, text: str | None, *, bare: bool) -> ToolCall:
+    call = asked.call
+    if call.result is not None:  # the provider ran it and answered in the model's own message
+        return call
+    if bare and text is not None:
+        return msgspec.structs.replace(call, result=text, error=text if _reads_as_error(text) else None)
+    return msgspec.structs.replace(call, result=text, error=NOT_EXECUTED)
+
+
+def _reads_as_error(text: str) -> bool:
+    """Whether a told result is an error. A bare loop has no other evidence than how its author's text begins (reference, trap 10)."""
+    start = text.lstrip().lower()
+    return start.startswith(("error:", "error ", "exception:", "tool error:")) or '"iserror":true' in start.replace(" ", "")

@@ -1,0 +1,134 @@
+"""Composite: the dimensions of a rubric added up to one number, or to an interval while some are unknown (spec sections 2.1 and 2.4).
+
+In decimals throughout: (4, 5, 2, 5, 5) under ``support`` is exactly 80 and meets a bar of 80.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+
+import msgspec
+
+from pipeline.model.result import Kind, Outcome, Result
+from pipeline.model.rubric import Dimension, MeasuredBy, Rubric
+from pipeline.stages.accounting import first_word
+
+UNCALIBRATED = "uncalibrated"
+"""The reason of a dimension whose judge has not earned that its scores decide."""
+NOT_MEASURED = "not_measured"
+"""The reason of a dimension that nobody was asked about."""
+
+
+class Score(msgspec.Struct, frozen=True):
+    """What is known of one dimension of a run: the least and the greatest score that it can have."""
+
+    dimension: Dimension
+    low: Decimal
+    high: Decimal
+    outcome: Outcome | None = None
+    """Why it is undecided; None if it is decided or pending."""
+    reason: str = ""
+    """The first word of that reason."""
+    pending: bool = False
+    """A judgment is outstanding that will count."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the score is known and counts."""
+        return self.outcome is None and not self.pending
+
+
+def scores(rubric: Rubric, results: Iterable[Result], deciding: frozenset[str]) -> tuple[Score, ...]:
+    """Return what is known of each dimension, in the rubric's order. ``deciding`` are the authorities whose scores count."""
+    found = {(result.kind, result.dimension): result for result in results}
+    return tuple(_score(rubric, dimension, found, deciding) for dimension in rubric.dimensions)
+
+
+def _score(rubric: Rubric, dimension: Dimension, found: Mapping[tuple[Kind, str], Result], deciding: frozenset[str]) -> Score:
+    low, high = Decimal(rubric.scale_low), Decimal(rubric.scale_high)
+    kind = Kind.CODE if dimension.measured_by is MeasuredBy.CODE else Kind.JUDGED
+    result = found.get((kind, dimension.name))
+    if result is None:
+        return Score(dimension, low, high, Outcome.INSUFFICIENT_EVIDENCE, NOT_MEASURED)
+    if result.outcome is not None and not result.outcome.decided:
+        return Score(dimension, low, high, result.outcome, first_word(result.reason) or result.outcome)
+    if kind is Kind.JUDGED and result.authority not in deciding:
+        return Score(dimension, low, high, Outcome.INSUFFICIENT_EVIDENCE, UNCALIBRATED)
+    if result.outcome is None:
+        return Score(dimension, low, high, pending=True)
+    value = _value(rubric, kind, result)
+    if value is None:
+        return Score(dimension, low, high, Outcome.GRADER_ERROR, Outcome.GRADER_ERROR)
+    return Score(dimension, value, value)
+
+
+def _value(rubric: Rubric, kind: Kind, result: Result) -> Decimal | None:
+    """Return a decided result on the rubric's scale: a check is at one of its ends. None if it is not on the scale at all."""
+    if kind is Kind.CODE:
+        return Decimal(rubric.scale_high if result.outcome is Outcome.PASS else rubric.scale_low)
+    on_scale = result.value is not None and rubric.scale_low <= result.value <= rubric.scale_high
+    return Decimal(str(result.value)) if on_scale else None
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """What the composite can still be, in scale points × 100: exact, where a division by the scale's width need not be."""
+
+    low: Decimal
+    high: Decimal
+    width: int
+    """Of the scale: highest − lowest score."""
+    bar: Decimal
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest composite, 0 to 100."""
+        return float(self.low / self.width), float(self.high / self.width)
+
+    @property
+    def meets_bar(self) -> bool:
+        """Whether the composite is at the bar or over it, whatever becomes known."""
+        return self.low >= self.bar * self.width
+
+    @property
+    def misses_bar(self) -> bool:
+        """Whether the composite is under the bar, whatever becomes known."""
+        return self.high < self.bar * self.width
+
+
+def interval(rubric: Rubric, known: Iterable[Score]) -> Interval:
+    """Add the scores up: unknown ones at the bottom of the scale, and at its top."""
+    known = tuple(known)
+    return Interval(
+        low=_points(rubric, known, lambda score: score.low),
+        high=_points(rubric, known, lambda score: score.high),
+        width=rubric.scale_high - rubric.scale_low,
+        bar=rubric.bar,
+    )
+
+
+def _points(rubric: Rubric, known: Iterable[Score], bound: Callable[[Score], Decimal]) -> Decimal:
+    return 100 * sum((score.dimension.weight * (bound(score) - rubric.scale_low) for score in known), Decimal(0))
+
+
+def composite_result(known: Iterable[Score], total: Interval, contract: str) -> Result:
+    """Return the composite as a result. It has a value only where both bounds agree."""
+    low, high = total.bounds
+    exact = total.low == total.high
+    outcome, reason = (Outcome.PASS if total.meets_bar else Outcome.FAIL, "") if exact else _undecided(known)
+    return Result(
+        dimension="composite",
+        kind=Kind.COMPOSITE,
+        contract=contract,
+        outcome=outcome,
+        value=low if exact else None,
+        lower=low,
+        upper=high,
+        reason=reason,
+    )
+
+
+def _undecided(known: Iterable[Score]) -> tuple[Outcome | None, str]:
+    """Return the outcome of a composite that has no value yet: pending while a judgment is outstanding, else the first reason."""
+    open_ones = [score for score in known if not score.decided]
+    if any(score.pending for score in open_ones):
+        return None, ""
+    return open_ones[0].outcome, f"{open_ones[0].reason}: {open_ones[0].dimension.name}"

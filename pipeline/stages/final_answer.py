@@ -1,0 +1,86 @@
+"""Final answer: what the run as a whole said in the end, and how it ended."""
+
+from typing import Final
+
+from pipeline.model.run import Ended
+from pipeline.model.step import Message, Step, StepKind
+from pipeline.stages.lineage import GUARDRAIL, Lineage
+
+OPAQUE: Final = "opaque"
+"""Flag of a step whose output is a structure and not a message."""
+_VOICES: Final = (StepKind.AGENT, StepKind.ORCHESTRATION, StepKind.MODEL)
+
+
+def final_answer(lineage: Lineage) -> str | None:
+    """Return the last text that the run's own agents left standing; None where there is none.
+
+    A step's own output counts before what happens below it: an agent may post-process its model's text, and models are called for other
+    things than answers. Below, the voice that ended last counts, so that after a hand-over the last agent answers, and an agent that was
+    called like a tool does not. A text followed by tool calls is no answer.
+    """
+    text = _said(lineage.head, lineage)
+    if text is None and OPAQUE in lineage.head.flags:
+        return _last_text(lineage.head.output)
+    return text or None
+
+
+def _said(step: Step, lineage: Lineage) -> str | None:
+    """Return the step's last word; an empty text is the word that there is no answer."""
+    depth = len(lineage.steps)
+    for _ in range(depth + 1):
+        output = _output(step, lineage)
+        if output and OPAQUE not in step.flags and not _pending(output):
+            return _last_text(output)
+        voices = [] if step.kind is StepKind.MODEL else _voices(step, lineage)
+        if not voices:
+            return None
+        step = max(voices, key=lambda one: (one.end_ns or one.start_ns, one.start_ns))
+    return None
+
+
+def _output(step: Step, lineage: Lineage) -> tuple[Message, ...]:
+    if step.kind is StepKind.MODEL:
+        return next((call.output for call in lineage.model_calls if call.step is step), step.output)
+    return step.output
+
+
+def _voices(step: Step, lineage: Lineage) -> list[Step]:
+    """Return the nearest steps below that can speak for this one."""
+    found: list[Step] = []
+    waiting = list(lineage.children(step))
+    while waiting:
+        child = waiting.pop()
+        if child.span_id not in lineage.own or child.kind is StepKind.TOOL or GUARDRAIL in child.flags:
+            continue
+        if child.kind in _VOICES or (child.kind is StepKind.OTHER and child.output):
+            found.append(child)
+        else:
+            waiting.extend(lineage.children(child))
+    return found
+
+
+def _pending(output: tuple[Message, ...]) -> bool:
+    last = [message for message in output if message.role == "assistant"][-1:]
+    return not last or any(call.result is None for call in last[0].tool_calls)
+
+
+def _last_text(output: tuple[Message, ...]) -> str | None:
+    return next((message.text for message in reversed(output) if message.role == "assistant"), None)
+
+
+def ending(lineage: Lineage, answer: str | None) -> tuple[Ended, str | None]:
+    """Return how the run ended, and why it failed.
+
+    The head's failure is the run's. Without an answer a failed step is, too: frameworks mark the step that raised and leave the root OK. A
+    failed tool alone is not, unless nothing came after it.
+    """
+    if lineage.head.error is not None:
+        return Ended.ERROR, lineage.head.error
+    if answer is not None and answer.strip():
+        return Ended.ANSWER, None
+    own = [step for step in lineage.steps if step.span_id in lineage.own]
+    last_model = max((step.start_ns for step in own if step.kind is StepKind.MODEL), default=0)
+    for step in reversed(own):
+        if step.error is not None and (step.kind is not StepKind.TOOL or step.start_ns >= last_model):
+            return Ended.ERROR, step.error
+    return Ended.SILENCE, None

@@ -1,0 +1,123 @@
+"""Lineage: who is above whom among the steps of one run, and which steps tell of the same thing.
+
+Two instrumentations often see one model call, or one tool call, and make a span each, one inside the other: they count once.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from pipeline.model.step import Message, Step, StepKind, ToolDefinition, Usage
+
+GUARDRAIL: Final = "guardrail"
+"""Flag of a step that checks the agent: what happens below it does not speak for the run."""
+_ACTORS: Final = (StepKind.AGENT, StepKind.ORCHESTRATION, StepKind.TOOL, StepKind.MODEL)
+
+
+class ModelCall(msgspec.Struct, frozen=True):
+    """One call of a model: its outermost step, completed by what steps inside it say of the same call."""
+
+    step: Step
+    input: tuple[Message, ...]
+    output: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...]
+    usage: Usage | None
+    model: str
+
+
+class Lineage:
+    """The steps of one run as a tree below its head; steps whose parent is unknown hang below the head."""
+
+    def __init__(self, head: Step, steps: tuple[Step, ...]) -> None:
+        self.head = head
+        self.steps = steps
+        known = {step.span_id for step in steps}
+        self._children: dict[str, list[Step]] = {}
+        for step in steps:
+            if step.span_id != head.span_id:
+                above = step.parent_id if step.parent_id in known and step.parent_id != step.span_id else head.span_id
+                self._children.setdefault(above, []).append(step)
+        self._actors = {step.span_id: actor for step, actor in self._walk(head)}
+
+    def children(self, step: Step) -> list[Step]:
+        """Steps directly below."""
+        return self._children.get(step.span_id, [])
+
+    def _walk(self, head: Step) -> Iterator[tuple[Step, Step | None]]:
+        """Yield every step with the nearest agent, tool or model step above it."""
+        waiting: list[tuple[Step, Step | None]] = [(head, None)]
+        while waiting:
+            step, actor = waiting.pop()
+            yield step, actor
+            below = step if step.kind in _ACTORS else actor
+            waiting.extend((child, below) for child in self.children(step))
+
+    def repeats(self, step: Step) -> bool:
+        """Whether the step tells again of the call that the step above it is about."""
+        above = self._actors.get(step.span_id)
+        if above is None or above.kind is not step.kind:
+            return False
+        if step.kind is StepKind.TOOL:
+            return above.tool is not None and step.tool is not None and above.tool.name == step.tool.name
+        return step.kind is StepKind.MODEL
+
+    @cached_property
+    def model_calls(self) -> tuple[ModelCall, ...]:
+        """The run's model calls in order, sub-agents' included, each once."""
+        return tuple(self._merged(step) for step in self.steps if step.kind is StepKind.MODEL and not self.repeats(step))
+
+    def _merged(self, step: Step) -> ModelCall:
+        inner = [one for one in self.below(step) if one.kind is StepKind.MODEL]
+        views = (step, *inner)
+        return ModelCall(
+            step=step,
+            input=next((one.input for one in views if one.input), ()),
+            output=next((one.output for one in views if one.output), ()),
+            tools=next((one.tools for one in views if one.tools), ()),
+            usage=next((one.usage for one in views if one.usage), None),
+            model=next((one.model for one in views if one.model), ""),
+        )
+
+    def below(self, step: Step) -> Iterator[Step]:
+        """Yield what is below a step and tells of the same act: down to the next agent or tool."""
+        waiting = list(self.children(step))
+        while waiting:
+            child = waiting.pop()
+            if child.kind in (StepKind.AGENT, StepKind.ORCHESTRATION, StepKind.TOOL):
+                continue
+            yield child
+            waiting.extend(self.children(child))
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """Ids of the steps that are the run's own: not those below a tool, a guardrail, or an agent that was called like a tool.
+
+        An agent that took over is the run's own; one that was called returns to its caller, who goes on.
+        """
+        called = {call.name for one in self.model_calls for message in one.output for call in message.tool_calls}
+        found: set[str] = set()
+        waiting = [self.head]
+        while waiting:
+            step = waiting.pop()
+            if step is not self.head and step.kind is StepKind.AGENT and step.agent in called:
+                continue
+            found.add(step.span_id)
+            if step.kind is not StepKind.TOOL and GUARDRAIL not in step.flags:
+                waiting.extend(self.children(step))
+        return frozenset(found)
+
+    @cached_property
+    def called_agents(self) -> tuple[Step, ...]:
+        """Agents that were called like a tool, and whose call no tool span shows."""
+        above = self._actors
+        return tuple(
+            step
+            for step in self.steps
+            if step.kind is StepKind.AGENT
+            and step.span_id not in self.own
+            and (actor := above.get(step.span_id)) is not None
+            and actor.kind is not StepKind.TOOL
+            and actor.agent != step.agent
+        )

@@ -1,0 +1,158 @@
+"""Turn: what the owner of a trace does when a fact came or its time has come.
+
+(state, now) in; the version to write, the requests to send and the next wake-up out. :func:`settle` is called once that is stored.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pipeline.model.result import JudgeRequest
+from pipeline.model.run import Place, RunClass
+from pipeline.model.version import ResultKey, Retired, Retraction, RunVersion, StoredRun, TraceVersion
+from pipeline.stages.assemble import Read, TraceState
+from pipeline.stages.close import AssembleSettings, Due, due, due_without_run
+from pipeline.stages.grade import Graded, Grading, grade
+from pipeline.stages.group import Group
+from pipeline.stages.place import end_of, first_received, place_of, start_of
+from pipeline.stages.trajectory import as_run
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """What a turn needs besides the state: how to read spans, how long to wait, how each agent's runs are graded."""
+
+    read: Read
+    settings: AssembleSettings
+    grading_of: Callable[[str, str], Grading]
+    """(project, agent) → how its runs are graded."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What to do: write ``version``, then send ``requests``, then wake at ``wake_at`` (None: nothing is awaited, let the state go)."""
+
+    version: TraceVersion | None
+    requests: tuple[JudgeRequest, ...]
+    wake_at: int | None
+
+
+def turn(state: TraceState, now: int, assembly: Assembly) -> Turn:
+    """Grade every run of the trace that is due and not yet written as of these facts."""
+    groups = state.groups(assembly.read)
+    if not groups:
+        return _without_runs(state, now, assembly)
+    dues = {one.head.span_id: due(one, assembly.settings) for one in groups}
+    ready = [one for one in groups if dues[one.head.span_id].at_ns <= now]
+    graded = [_graded(state, one, now, assembly) for one in ready]
+    fresh = [one for one in graded if state.is_open or _is_news(state, one.version)]
+    waiting = [dues[one.head.span_id].at_ns for one in groups if one not in ready]
+    deadlines = [one.version.deadline_ns for one in graded if one.version.run_class is RunClass.PENDING]
+    version = _version(state, fresh, groups, None if waiting else max(dues.values(), key=lambda one: one.at_ns), now, assembly)
+    # Asked again whenever the trace is looked at: after a restart the first request may be lost, and nobody judges twice what is stored.
+    requests = tuple(one.request for one in graded if one.request is not None)
+    return Turn(version=version, requests=requests, wake_at=min([*waiting, *deadlines], default=None))
+
+
+def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
+    closes = (
+        due_without_run(tuple(state.steps(assembly.read).values()), assembly.settings) if state.steps(assembly.read) else None
+    )
+    if closes is None:  # feedback or a judgment of a trace whose spans never came
+        return Turn(version=None, requests=(), wake_at=None)
+    if closes.at_ns > now:
+        return Turn(version=None, requests=(), wake_at=closes.at_ns)
+    version = _version(state, [], (), closes, now, assembly) if state.is_open else None
+    return Turn(version=version, requests=(), wake_at=None)
+
+
+def _graded(state: TraceState, one: Group, now: int, assembly: Assembly) -> Graded:
+    place = place_of(one)
+    run_id = state.run_id(one.head.span_id)
+    end = end_of(one, place.cohort.environment)
+    run = as_run(
+        project=state.project,
+        trace_id=state.trace_id,
+        run_id=run_id,
+        head=one.head,
+        steps=one.steps,
+        place=place,
+        start_ns=start_of(one, end),
+        end_ns=end,
+        first_received_ns=first_received(one),
+    )
+    if one.missing_parent:
+        run = msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, "missing_parent"})))
+    feedback = [state.feedback[key] for key in sorted(state.feedback) if state.feedback[key].run_id in ("", run_id)]
+    judgments = [state.judgments[key] for key in sorted(state.judgments)]
+    grading = assembly.grading_of(state.project, place.cohort.agent)
+    return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now)
+
+
+def _is_news(state: TraceState, version: RunVersion) -> bool:
+    before = state.runs.get(version.run.run_id)
+    return before is None or not before.live or before.version < version.version
+
+
+def _version(
+    state: TraceState, fresh: Sequence[Graded], groups: Sequence[Group], closes: Due | None, now: int, assembly: Assembly
+) -> TraceVersion | None:
+    runs = tuple(one.version for one in fresh)
+    written = {run.run.run_id for run in runs}
+    retractions = _retractions(state, groups, written, closes, assembly)
+    if not runs and not retractions and not (closes and state.is_open):
+        return None
+    gone = {one.run_id: one.version for one in retractions} | {run.run.run_id: run.version for run in runs}
+    current = {key for run in runs for key in keys(run)}
+    retired = sorted(key for key in state.result_keys if key.run_id in gone and key not in current)
+    return TraceVersion(
+        project=state.project,
+        trace_id=state.trace_id,
+        facts=state.facts,
+        version=max([state.facts * 4, *(run.version for run in runs)]),
+        runs=runs,
+        retractions=retractions,
+        retired=tuple(Retired(key=key, version=gone[key.run_id]) for key in retired),
+        not_an_agent_run=not groups,
+        close_reason=closes.reason if closes else None,
+        closed_ns=now,
+    )
+
+
+def _retractions(
+    state: TraceState, groups: Sequence[Group], written: set[str], closes: Due | None, assembly: Assembly
+) -> tuple[Retraction, ...]:
+    """Runs that head no group any more. Until its heir is written a run stays, so that it is never missing from the accounting."""
+    heads = {state.run_id(one.head.span_id) for one in groups}
+    lost = sorted(run_id for run_id, run in state.runs.items() if run.live and run_id not in heads)
+    heirs = {run_id: state.heir_of(run_id, assembly.read) for run_id in lost}
+    return tuple(
+        Retraction(run_id=run_id, merged_into=heir or "", version=state.facts * 4)
+        for run_id, heir in heirs.items()
+        if heir in written or closes is not None
+    )
+
+
+def keys(run: RunVersion) -> tuple[ResultKey, ...]:
+    """Return the keys of the results rows that a run version writes."""
+    place: Place = run.run.place
+    return tuple(
+        ResultKey(run_id=run.run.run_id, place=place, dimension=one.dimension, contract=one.contract) for one in run.results
+    )
+
+
+def settle(state: TraceState, version: TraceVersion) -> None:
+    """Take note that a version is stored."""
+    for run in version.runs:
+        state.runs[run.run.run_id] = StoredRun(
+            run_id=run.run.run_id,
+            version=run.version,
+            live=True,
+            transcript_hash=run.transcript.hash if run.transcript else "",
+            requested_ns=run.requested_ns,
+            deadline_ns=run.deadline_ns,
+            run_class=run.run_class,
+        )
+        state.result_keys.update(keys(run))
+    for retraction in version.retractions:
+        state.runs[retraction.run_id] = StoredRun(run_id=retraction.run_id, version=retraction.version, live=False)
+    if version.close_reason is not None:
+        state.graded_facts = version.facts

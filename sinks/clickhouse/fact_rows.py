@@ -1,0 +1,264 @@
+"""Rows of facts: spans, judgments, feedback, and what the judge was asked and said. Each as it is stored, and back."""
+
+from typing import Any, Final
+
+import msgspec
+
+from pipeline.model import ids
+from pipeline.model.contract import Contract
+from pipeline.model.result import Feedback, Judgment, Outcome
+from pipeline.model.span import Event, Link, Span
+from sinks.clickhouse.connection import Row
+from sinks.clickhouse.rows import count, earliness, instant, ns
+from sinks.clickhouse.text import to_json
+
+_attributes = msgspec.json.Decoder(dict[str, Any]).decode
+_events = msgspec.json.Decoder(tuple[Event, ...]).decode
+_links = msgspec.json.Decoder(tuple[Link, ...]).decode
+
+SPAN_IDENTITY: Final = ("project", "trace_id", "span_id", "content_hash", "received_at")
+"""The content hash covers every other column."""
+
+
+class JudgeVote(msgspec.Struct, frozen=True):
+    """One call of the judge. The intent is written before the call, the reply after it, under the same key.
+
+    What has an intent and no reply was paid for and lost: at most the calls in flight at a kill.
+    """
+
+    project: str
+    run_id: str
+    transcript_hash: str
+    contract: str
+    dimension: str
+    vote: int
+    attempt: int
+    at_ns: int
+    replied: bool = False
+    raw_reply: str = ""
+    outcome: Outcome | None = None
+    """None while there is no reply."""
+    score: float | None = None
+    reason: str = ""
+    model: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """What a judge's contract has earned on a dimension. ``source`` says where that comes from, such as a file."""
+
+    project: str
+    contract: str
+    dimension: str
+    authority: str
+    source: str
+    version: int
+
+
+def span_row(span: Span) -> Row:
+    """Return a span as it is stored."""
+    return {
+        "project": span.project,
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "content_hash": span.content_hash,
+        "bucket": ids.bucket(span.project, span.trace_id),
+        "parent_id": span.parent_id,
+        "name": span.name,
+        "kind": span.kind,
+        "started_at": instant(span.start_ns),
+        "ended_at": instant(span.end_ns),
+        "received_at": instant(span.received_ns),
+        "earliness": earliness(span.received_ns),
+        "status_code": span.status_code,
+        "status_message": span.status_message,
+        "attributes": to_json(span.attributes),
+        "events": to_json(span.events) if span.events else "[]",
+        "links": to_json(span.links) if span.links else "[]",
+        "resource": to_json(span.resource),
+        "scope_name": span.scope_name,
+        "scope_version": span.scope_version,
+        "trace_state": span.trace_state,
+        "flags": span.flags,
+        "dropped": span.dropped,
+    }
+
+
+def span_of(row: Row) -> Span:
+    """Return the span of a row, sealed with the hash it was stored under."""
+    return Span(
+        project=row["project"],
+        trace_id=row["trace_id"],
+        span_id=row["span_id"],
+        parent_id=row["parent_id"],
+        name=row["name"],
+        start_ns=ns(row["started_at"]),
+        end_ns=ns(row["ended_at"]),
+        received_ns=ns(row["received_at"]),
+        kind=row["kind"],
+        status_code=row["status_code"],
+        status_message=row["status_message"],
+        attributes=_attributes(row["attributes"]),
+        events=_events(row["events"]),
+        links=_links(row["links"]),
+        resource=_attributes(row["resource"]),
+        scope_name=row["scope_name"],
+        scope_version=row["scope_version"],
+        trace_state=row["trace_state"],
+        flags=row["flags"],
+        dropped=row["dropped"],
+        content_hash=row["content_hash"],
+    )
+
+
+def judgment_row(judgment: Judgment) -> Row:
+    """Return a judgment as it is stored."""
+    return {
+        "project": judgment.project,
+        "trace_id": judgment.trace_id,
+        "judgment_id": judgment.id,
+        "bucket": ids.bucket(judgment.project, judgment.trace_id),
+        "run_id": judgment.run_id,
+        "run_version": judgment.run_version,
+        "transcript_hash": judgment.transcript_hash,
+        "contract": judgment.contract,
+        "dimension": judgment.dimension,
+        "outcome": judgment.outcome,
+        "score": judgment.score,
+        "unresolved": judgment.unresolved,
+        "reason": judgment.reason,
+        "quote": judgment.quote,
+        "model": judgment.model,
+        "votes": judgment.votes,
+        "input_tokens": count(judgment.input_tokens),
+        "output_tokens": count(judgment.output_tokens),
+        "cost_usd": judgment.cost_usd,
+        "flags": list(judgment.flags),
+        "judged_at": instant(judgment.judged_ns),
+        "earliness": earliness(judgment.judged_ns),
+    }
+
+
+def judgment_of(row: Row) -> Judgment:
+    """Return the judgment of a row."""
+    return Judgment(
+        project=row["project"],
+        trace_id=row["trace_id"],
+        run_id=row["run_id"],
+        run_version=row["run_version"],
+        transcript_hash=row["transcript_hash"],
+        contract=row["contract"],
+        dimension=row["dimension"],
+        outcome=Outcome(row["outcome"]),
+        score=row["score"],
+        unresolved=row["unresolved"],
+        reason=row["reason"],
+        quote=row["quote"],
+        model=row["model"],
+        votes=row["votes"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost_usd=row["cost_usd"],
+        flags=tuple(row["flags"]),
+        judged_ns=ns(row["judged_at"]),
+    )
+
+
+def feedback_row(feedback: Feedback) -> Row:
+    """Return feedback as it is stored."""
+    return {
+        "project": feedback.project,
+        "trace_id": feedback.trace_id,
+        "feedback_id": feedback.id,
+        "bucket": ids.bucket(feedback.project, feedback.trace_id),
+        "run_id": feedback.run_id,
+        "value": feedback.value,
+        "author": feedback.author,
+        "comment": feedback.comment,
+        "received_at": instant(feedback.received_ns),
+        "earliness": earliness(feedback.received_ns),
+    }
+
+
+def feedback_of(row: Row) -> Feedback:
+    """Return the feedback of a row."""
+    return Feedback(
+        project=row["project"],
+        trace_id=row["trace_id"],
+        id=row["feedback_id"],
+        value=row["value"],
+        run_id=row["run_id"],
+        author=row["author"],
+        comment=row["comment"],
+        received_ns=ns(row["received_at"]),
+    )
+
+
+def vote_row(vote: JudgeVote) -> Row:
+    """Return a call of the judge as it is stored; the reply supersedes its intent."""
+    return {
+        "project": vote.project,
+        "run_id": vote.run_id,
+        "transcript_hash": vote.transcript_hash,
+        "contract": vote.contract,
+        "dimension": vote.dimension,
+        "vote": vote.vote,
+        "attempt": vote.attempt,
+        "state": "reply" if vote.replied else "intent",
+        "raw_reply": vote.raw_reply,
+        "outcome": vote.outcome or "",
+        "score": vote.score,
+        "reason": vote.reason,
+        "model": vote.model,
+        "served_model": vote.served_model,
+        "fingerprint": vote.fingerprint,
+        "input_tokens": count(vote.input_tokens),
+        "output_tokens": count(vote.output_tokens),
+        "cost_usd": vote.cost_usd,
+        "at": instant(vote.at_ns),
+        "version": int(vote.replied),
+    }
+
+
+def vote_of(row: Row) -> JudgeVote:
+    """Return the judge's call of a row."""
+    return JudgeVote(
+        project=row["project"],
+        run_id=row["run_id"],
+        transcript_hash=row["transcript_hash"],
+        contract=row["contract"],
+        dimension=row["dimension"],
+        vote=row["vote"],
+        attempt=row["attempt"],
+        at_ns=ns(row["at"]),
+        replied=row["state"] == "reply",
+        raw_reply=row["raw_reply"],
+        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
+        score=row["score"],
+        reason=row["reason"],
+        model=row["model"],
+        served_model=row["served_model"],
+        fingerprint=row["fingerprint"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost_usd=row["cost_usd"],
+    )
+
+
+def contract_row(contract: Contract) -> Row:
+    """Return a contract as it is stored, under its hash."""
+    return {"contract": contract.hash, "dimension": contract.dimension, "kind": contract.kind, "body": contract.canonical}
+
+
+def calibration_row(calibration: Calibration) -> Row:
+    """Return a calibration as it is stored."""
+    return msgspec.structs.asdict(calibration)
+
+
+def calibration_of(row: Row) -> Calibration:
+    """Return the calibration of a row."""
+    return Calibration(**row)

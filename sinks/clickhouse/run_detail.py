@@ -1,0 +1,174 @@
+"""One run as a person reads it: what it did, and everything that was said of it, by whom."""
+
+from typing import Any, Final
+
+import msgspec
+
+from pipeline.errors import ConfigurationError
+from pipeline.model.result import Feedback, Judgment, Result
+from pipeline.model.step import ToolCall
+from pipeline.model.window import Trip
+from sinks.clickhouse.board import BoardRow, board_row_of
+from sinks.clickhouse.connection import Database, Row
+from sinks.clickhouse.fact_rows import JudgeVote, feedback_of, judgment_of, vote_of
+from sinks.clickhouse.gate_rows import trip_of
+from sinks.clickhouse.rows import ns_or_zero
+from sinks.clickhouse.run_rows import LIVE, result_of, tool_calls_of
+
+CANDIDATES: Final = 10
+"""Runs that are listed where a prefix fits several."""
+_NAMED: Final = """
+SELECT run_id
+FROM runs FINAL
+WHERE project = {project:String} AND startsWith(run_id, {prefix:String})
+ORDER BY run_id
+LIMIT {limit:UInt64}
+"""
+_RUN: Final = "SELECT * FROM runs FINAL WHERE project = {project:String} AND run_id = {run:String}"
+# A retired row has no first receipt; an unsampled one, which counts for nothing either, has.
+_RESULTS: Final = """
+SELECT dimension, kind, contract, outcome, value, lower, upper, reason, evidence, authority
+FROM results FINAL
+WHERE project = {project:String} AND (cohort_id, minute) IN (
+        SELECT cohort_id, minute FROM runs FINAL WHERE project = {project:String} AND run_id = {run:String} AND state = 'live'
+    )
+    AND run_id = {run:String} AND series = 'live' AND toUnixTimestamp64Nano(first_received_at) != 0
+ORDER BY kind, dimension, contract
+"""
+_JUDGMENTS: Final = """
+SELECT *
+FROM judgments FINAL
+WHERE project = {project:String} AND trace_id = {trace:String} AND run_id = {run:String}
+ORDER BY judged_at, dimension, judgment_id
+"""
+_VOTES: Final = """
+SELECT *
+FROM judge_votes FINAL
+WHERE project = {project:String} AND run_id = {run:String}
+ORDER BY at, dimension, vote, attempt
+"""
+_FEEDBACK: Final = """
+SELECT *
+FROM feedback FINAL
+WHERE project = {project:String} AND trace_id = {trace:String} AND run_id IN ('', {run:String})
+ORDER BY received_at, feedback_id
+"""
+_TRANSCRIPT: Final = "SELECT body FROM transcripts WHERE project = {project:String} AND transcript_hash = {hash:String} LIMIT 1"
+_TRIPS: Final = (
+    "SELECT * FROM trips FINAL WHERE project = {project:String} AND run_id = {run:String} ORDER BY at, gate, transition"
+)
+
+
+class UnknownRunError(ConfigurationError):
+    """No run of the project has an id that starts so."""
+
+
+class AmbiguousRunError(ConfigurationError):
+    """Several runs have ids that start so; ``candidates`` are the first of them."""
+
+    def __init__(self, message: str, candidates: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
+class RunDetail(msgspec.Struct, frozen=True):
+    """A run, live or retracted, and everything that was said of it. A retracted run has lost all but its name and its heir."""
+
+    line: BoardRow
+    live: bool
+    merged_into: str
+    request: str
+    answer: str | None
+    error: str | None
+    ended: str
+    conversation_id: str
+    tool_calls: tuple[ToolCall, ...]
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    model_calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    flags: tuple[str, ...]
+    failing: tuple[str, ...]
+    sampling_plan: str
+    sampled: bool
+    inclusion_probability: float
+    transcript_hash: str
+    requested_ns: int
+    deadline_ns: int
+    version: int
+    transcript: str | None = None
+    results: tuple[Result, ...] = ()
+    judgments: tuple[Judgment, ...] = ()
+    """All that were ever made, superseded ones too."""
+    votes: tuple[JudgeVote, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    trips: tuple[Trip, ...] = ()
+
+
+def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
+    """Return the run whose id starts with ``prefix``.
+
+    Raises:
+        UnknownRunError: there is none.
+        AmbiguousRunError: there are several; the message lists them.
+    """
+    run_id = _resolve(database, project, prefix.strip().lower())
+    (row,) = database.query(_RUN, {"project": project, "run": run_id})
+    of_run = {"project": project, "run": run_id}
+    of_trace = {**of_run, "trace": row["trace_id"]}
+    transcripts = (
+        database.query(_TRANSCRIPT, {"project": project, "hash": row["transcript_hash"]}) if row["transcript_hash"] else []
+    )
+    return msgspec.structs.replace(
+        _detail(row),
+        transcript=transcripts[0]["body"] if transcripts else None,
+        results=tuple(result_of(one) for one in database.query(_RESULTS, of_run)),
+        judgments=tuple(judgment_of(one) for one in database.query(_JUDGMENTS, of_trace)),
+        votes=tuple(vote_of(one) for one in database.query(_VOTES, of_run)),
+        feedback=tuple(feedback_of(one) for one in database.query(_FEEDBACK, of_trace)),
+        trips=tuple(trip_of(one) for one in database.query(_TRIPS, of_run)),
+    )
+
+
+def _resolve(database: Database, project: str, prefix: str) -> str:
+    found = [row["run_id"] for row in database.query(_NAMED, {"project": project, "prefix": prefix, "limit": CANDIDATES + 1})]
+    if not found:
+        raise UnknownRunError(f"project {project!r} has no run {prefix!r}; the scoreboard lists those it has")
+    if len(found) > 1:
+        listed = ", ".join(found[:CANDIDATES]) + (" and more" if len(found) > CANDIDATES else "")
+        raise AmbiguousRunError(f"several runs start with {prefix!r}: {listed}; write more digits", tuple(found[:CANDIDATES]))
+    return str(found[0])
+
+
+def _detail(row: Row) -> RunDetail:
+    plain: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    many: dict[str, Any] = {name: tuple(row[name]) for name in ("agents", "models", "flags")}
+    return RunDetail(
+        line=board_row_of(row),
+        live=row["state"] == LIVE,
+        tool_calls=tool_calls_of(row),
+        failing=tuple(row["failing_reasons"]),
+        requested_ns=ns_or_zero(row["requested_at"]),
+        deadline_ns=ns_or_zero(row["deadline_at"]),
+        **plain,
+        **many,
+    )
+
+
+_PLAIN: Final = (
+    "merged_into",
+    "request",
+    "answer",
+    "error",
+    "ended",
+    "conversation_id",
+    "model_calls",
+    "input_tokens",
+    "output_tokens",
+    "sampling_plan",
+    "sampled",
+    "inclusion_probability",
+    "transcript_hash",
+    "version",
+)

@@ -1,0 +1,284 @@
+"""Rows of what is folded from a trace: runs, results, places, transcripts, and the trace itself."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from pipeline.model import ids
+from pipeline.model.result import Kind, Outcome, Result
+from pipeline.model.run import Cohort, Place
+from pipeline.model.step import ToolCall
+from pipeline.model.version import ResultKey, ResultRow, Retraction, RunVersion, StoredRun, TraceVersion, result_rows
+from sinks.clickhouse.connection import Row
+from sinks.clickhouse.rows import count_or_none, instant, instant_or_none, minute, minute_ns, ns_or_zero
+from sinks.clickhouse.text import to_json
+
+LIVE: Final = "live"
+"""State of a run that counts, and name of the series that is read unless another is asked for."""
+RETRACTED: Final = "retracted"
+GRADED: Final = "graded"
+NOT_AN_AGENT_RUN: Final = "not_an_agent_run"
+CONVERTED: Final = "converted"
+"""The flag of runs that were rendered from transcripts instead of traced."""
+
+_tool_calls = msgspec.json.Decoder(tuple[ToolCall, ...]).decode
+
+
+@lru_cache(maxsize=4096)
+def cohort_columns(cohort: Cohort) -> Mapping[str, Any]:
+    """Return the columns that name a cohort; its id is one of them and belongs to the keys."""
+    return {
+        "cohort_id": cohort.id,
+        "agent": cohort.agent,
+        "agent_version": cohort.version,
+        "environment": cohort.environment,
+    }
+
+
+def cohort_of(row: Row) -> Cohort:
+    """Return the cohort of a row."""
+    return Cohort(agent=row["agent"], version=row["agent_version"], environment=row["environment"])
+
+
+@lru_cache(maxsize=4096)  # every result has a place, and hashing its cohort would cost more than the rest of the row
+def place_columns(place: Place) -> Mapping[str, Any]:
+    """Return the columns that name a place."""
+    return {**cohort_columns(place.cohort), "minute": minute(place.minute_ns)}
+
+
+def place_of(row: Row) -> Place:
+    """Return the place of a row."""
+    return Place(cohort=cohort_of(row), minute_ns=minute_ns(row["minute"]))
+
+
+def run_rows(version: TraceVersion) -> list[Row]:
+    """Return all run rows of a trace: the live ones and the retracted ones."""
+    return [
+        *(_live_row(run, version) for run in version.runs),
+        *(_retracted_row(retraction, version) for retraction in version.retractions),
+    ]
+
+
+def _live_row(version: RunVersion, trace: TraceVersion) -> Row:
+    run = version.run
+    transcript = version.transcript
+    return {
+        "project": run.project,
+        "trace_id": run.trace_id,
+        "run_id": run.run_id,
+        "version": version.version,
+        "bucket": ids.bucket(trace.project, trace.trace_id),
+        "state": LIVE,
+        "merged_into": "",
+        "head_span_id": run.head_span_id,
+        **place_columns(run.place),
+        "started_at": instant(run.start_ns),
+        "ended_at": instant(run.end_ns),
+        "first_received_at": instant(run.first_received_ns),
+        "class": version.run_class,
+        "class_reason": version.class_reason,
+        "verdict": version.verdict.outcome,
+        "verdict_reason": version.verdict.reason,
+        "composite_low": version.verdict.composite_low,
+        "composite_high": version.verdict.composite_high,
+        "sampling_plan": version.sampling.plan,
+        "sampled": version.sampling.sampled,
+        "inclusion_probability": version.sampling.inclusion_probability,
+        "transcript_hash": transcript.hash if transcript else "",
+        "requested_at": instant_or_none(version.requested_ns),
+        "deadline_at": instant_or_none(version.deadline_ns),
+        **_said(version),
+        "failing": bool(version.failing),
+        "failing_reasons": list(version.failing),
+    }
+
+
+def _said(version: RunVersion) -> Row:
+    """What the run did, as people read it and golden cases quote it."""
+    run = version.run
+    return {
+        "completed": run.completed,
+        "converted": CONVERTED in run.flags,
+        "ended": run.ended,
+        "error": run.error,
+        "conversation_id": run.conversation_id,
+        "request": run.request,
+        "answer": run.answer,
+        "tool_calls": to_json(run.tool_calls),
+        "tools": [tool.name for tool in run.tools],
+        "steps": len(run.steps),
+        "tool_call_count": len(run.tool_calls),
+        "model_calls": run.model_calls,
+        "input_tokens": count_or_none(run.usage.input),
+        "output_tokens": count_or_none(run.usage.output),
+        "models": list(run.models),
+        "agents": list(run.agents),
+        "dialects": list(run.dialects),
+        "flags": list(run.flags),
+    }
+
+
+def _retracted_row(retraction: Retraction, trace: TraceVersion) -> Row:
+    """A row that takes a run out of everything. It keeps nothing of what the run was: its former versions do."""
+    return {
+        **_NOTHING,
+        "project": trace.project,
+        "trace_id": trace.trace_id,
+        "run_id": retraction.run_id,
+        "version": retraction.version,
+        "bucket": ids.bucket(trace.project, trace.trace_id),
+        "state": RETRACTED,
+        "merged_into": retraction.merged_into,
+    }
+
+
+_NOTHING: Final[Row] = {
+    "head_span_id": "",
+    **place_columns(Place(Cohort("", "", ""), 0)),
+    "cohort_id": "",
+    "started_at": 0,
+    "ended_at": 0,
+    "first_received_at": 0,
+    "class": "",
+    "class_reason": "",
+    "verdict": None,
+    "verdict_reason": "",
+    "composite_low": None,
+    "composite_high": None,
+    "sampling_plan": "",
+    "sampled": False,
+    "inclusion_probability": 0.0,
+    "transcript_hash": "",
+    "requested_at": None,
+    "deadline_at": None,
+    "completed": False,
+    "converted": False,
+    "ended": "",
+    "error": None,
+    "conversation_id": "",
+    "request": "",
+    "answer": None,
+    "tool_calls": "[]",
+    "tools": [],
+    "steps": 0,
+    "tool_call_count": 0,
+    "model_calls": 0,
+    "input_tokens": None,
+    "output_tokens": None,
+    "models": [],
+    "agents": [],
+    "dialects": [],
+    "flags": [],
+    "failing": False,
+    "failing_reasons": [],
+}
+
+
+def tool_calls_of(row: Row) -> tuple[ToolCall, ...]:
+    """Return the tool calls of a row of ``runs``."""
+    return _tool_calls(row["tool_calls"])
+
+
+def stored_run_of(row: Row) -> StoredRun:
+    """Return what a row of ``runs`` tells the owner of its trace."""
+    return StoredRun(
+        run_id=row["run_id"],
+        version=row["version"],
+        live=row["state"] == LIVE,
+        transcript_hash=row["transcript_hash"],
+        requested_ns=ns_or_zero(row["requested_at"]),
+        deadline_ns=ns_or_zero(row["deadline_at"]),
+        run_class=row["class"],
+    )
+
+
+def results_of_trace(version: TraceVersion) -> list[Row]:
+    """Return all results rows of a trace: what its runs are worth now, and weight 0 wherever they counted before."""
+    kinds = {result.dimension: result.kind for run in version.runs for result in run.results}
+    return [_result_row(row, kinds) for row in result_rows(version)]
+
+
+def _result_row(row: ResultRow, kinds: Mapping[str, str]) -> Row:
+    key = row.key
+    said = row.result
+    return {
+        "project": row.project,
+        **place_columns(key.place),
+        "dimension": key.dimension,
+        "run_id": key.run_id,
+        "contract": key.contract,
+        "version": row.version,
+        "trace_id": row.trace_id,
+        # A retired row does not know its kind; the series it retires has the one that the dimension has now.
+        "kind": row.kind or kinds.get(key.dimension, ""),
+        "outcome": said.outcome if said else None,
+        "value": said.value if said else None,
+        "lower": said.lower if said else None,
+        "upper": said.upper if said else None,
+        "reason": said.reason if said else "",
+        "evidence": said.evidence if said else "",
+        "authority": said.authority if said else "",
+        "inclusion_probability": row.inclusion_probability,
+        "weight": row.weight,
+        "transcript_hash": row.transcript_hash,
+        "first_received_at": instant(row.first_received_ns),
+        "series": LIVE,
+    }
+
+
+def result_of(row: Row) -> Result:
+    """Return what a results row says of its run."""
+    return Result(
+        dimension=row["dimension"],
+        kind=Kind(row["kind"]),
+        contract=row["contract"],
+        outcome=Outcome(row["outcome"]) if row["outcome"] is not None else None,
+        value=row["value"],
+        lower=row["lower"],
+        upper=row["upper"],
+        reason=row["reason"],
+        evidence=row["evidence"],
+        authority=row["authority"],
+    )
+
+
+def result_key_of(row: Row) -> ResultKey:
+    """Return the key of a results row."""
+    return ResultKey(run_id=row["run_id"], place=place_of(row), dimension=row["dimension"], contract=row["contract"])
+
+
+def place_rows(version: TraceVersion) -> list[Row]:
+    """Return where the runs of a trace count now; rows of ``places`` are only ever added."""
+    return [
+        {"project": version.project, "trace_id": version.trace_id, "run_id": run.run.run_id, **place_columns(run.run.place)}
+        for run in version.runs
+    ]
+
+
+def transcript_rows(versions: Iterable[TraceVersion]) -> list[Row]:
+    """Return the transcripts of the runs, each once; the hash names the text."""
+    held = {
+        (run.run.project, run.transcript.hash): run.transcript.body
+        for version in versions
+        for run in version.runs
+        if run.transcript is not None
+    }
+    return [{"project": project, "transcript_hash": name, "body": body} for (project, name), body in held.items()]
+
+
+def trace_row(version: TraceVersion) -> Row | None:
+    """Return the row that says up to which fact a trace is graded; None while some of its runs are open."""
+    if version.close_reason is None:
+        return None
+    return {
+        "project": version.project,
+        "trace_id": version.trace_id,
+        "bucket": ids.bucket(version.project, version.trace_id),
+        "state": NOT_AN_AGENT_RUN if version.not_an_agent_run else GRADED,
+        "version": version.version,
+        "facts": version.facts,
+        "close_reason": version.close_reason,
+        "closed_at": instant(version.closed_ns),
+    }

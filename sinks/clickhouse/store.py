@@ -1,0 +1,246 @@
+"""Store: the store as the runtimes use it. Each call runs on the thread of its connection: one writes, another reads."""
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from pipeline.config.store import StoreSettings
+from pipeline.model import ids
+from pipeline.model.contract import Contract
+from pipeline.model.golden import GoldenCase, GoldenMember
+from pipeline.model.result import Feedback, Judgment
+from pipeline.model.run import Place
+from pipeline.model.span import Span
+from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
+from pipeline.model.window import GateState, Notification, Series, Sums, Trip, Window
+from pipeline.stages.promote import FailingRun
+from sinks.clickhouse import board, facts, gates, golden, minutes, recovery, run_detail, traces, writer
+from sinks.clickhouse.connection import Database, connect
+from sinks.clickhouse.fact_rows import Calibration, JudgeVote
+from sinks.clickhouse.migrate import migrate
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Work = Callable[Concatenate[Database, P], R]
+
+
+class Store:
+    """Facts, folds and reads. Writes come one after another, reads too, and neither waits for the other.
+
+    Every method raises TemporaryError where the same call may work later. What a write stored, every later read sees.
+    """
+
+    def __init__(self, writer: Database, reader: Database) -> None:
+        self._writer, self._reader = writer, reader
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+
+    @classmethod
+    def open(cls, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Self:
+        """Open the store and bring its tables up to this version. Blocks for half a second where the engine starts.
+
+        Raises:
+            ConfigurationError: a person can fix it, such as a folder that belongs to a running process.
+            TemporaryError: the server does not answer now.
+        """
+        writer = connect(settings, environment)
+        try:
+            migrate(writer)
+            return cls(writer, connect(settings, environment))
+        except BaseException:
+            writer.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the engine; safe to call twice."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._writing.shutdown()
+        self._reading.shutdown()
+        self._reader.close()
+        self._writer.close()
+
+    async def _write(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await _on(self._writing, work, self._writer, *args, **kwargs)
+
+    async def _read(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await _on(self._reading, work, self._reader, *args, **kwargs)
+
+    # Facts
+
+    async def insert_spans(self, spans: Sequence[Span]) -> None:
+        """Store sealed spans durably."""
+        await self._write(facts.insert_spans, spans)
+
+    async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
+        """Store judgments durably."""
+        await self._write(facts.insert_judgments, judgments)
+
+    async def insert_feedback(self, feedback: Sequence[Feedback]) -> None:
+        """Store feedback durably."""
+        await self._write(facts.insert_feedback, feedback)
+
+    async def insert_votes(self, votes: Sequence[JudgeVote]) -> None:
+        """Store calls of the judge, before and after they are made."""
+        await self._write(facts.insert_votes, votes)
+
+    async def insert_contracts(self, contracts: Sequence[Contract]) -> None:
+        """Store what results are made under."""
+        await self._write(facts.insert_contracts, contracts)
+
+    async def insert_calibrations(self, calibrations: Sequence[Calibration]) -> None:
+        """Store what judges have earned."""
+        await self._write(facts.insert_calibrations, calibrations)
+
+    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+        """Keep what could not be processed."""
+        await self._write(facts.bury, project, origin, reason, body)
+
+    # Traces
+
+    async def write(self, versions: Sequence[TraceVersion]) -> None:
+        """Write versions in the order of effects."""
+        await self._write(writer.write, versions)
+
+    async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
+        """Return those of the traces of which anything was folded and written before."""
+        return await self._read(traces.written, trace_keys)
+
+    async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
+        """Return all that is stored of these traces."""
+        return await self._read(traces.load, trace_keys)
+
+    async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS)) -> list[TraceKey]:
+        """Return the traces that are open, have pending runs, or have rows at a place they left."""
+        return await self._read(recovery.unfinished_traces, buckets)
+
+    async def misplaced(self, buckets: Collection[int] = range(ids.BUCKETS)) -> list[TraceKey]:
+        """Return the traces that have weighted rows at a place their runs left."""
+        return await self._read(recovery.misplaced_traces, buckets)
+
+    # Minutes and windows
+
+    async def minute_sums(self, project: str, cohort_id: str, minutes_ns: Sequence[int]) -> dict[tuple[Series, int], Sums]:
+        """Add up the results of these minutes."""
+        return await self._read(minutes.minute_sums, project, cohort_id, minutes_ns)
+
+    async def stale_minutes(self, since_ns: int = 0) -> list[tuple[str, Place]]:
+        """Return (project, place) of the minutes that differ from their results."""
+        return await self._read(minutes.stale_minutes, since_ns)
+
+    async def write_minutes(self, sums: Mapping[tuple[Series, int], Sums]) -> None:
+        """Write minutes as whole new versions."""
+        await self._write(minutes.write_minutes, sums)
+
+    async def load_minutes(self, project: str, cohort_id: str, start_ns: int, end_ns: int) -> dict[tuple[Series, int], Sums]:
+        """Return the stored minutes that start in [start, end)."""
+        return await self._read(minutes.load_minutes, project, cohort_id, start_ns, end_ns)
+
+    async def write_windows(self, windows: Sequence[Window], *, amended: bool = False) -> None:
+        """Write windows as whole new versions."""
+        await self._write(minutes.write_windows, windows, amended=amended)
+
+    async def load_windows(self, project: str, cohort_id: str, length_ns: int, start_ns: int, end_ns: int) -> list[Window]:
+        """Return the published windows of this length that start in [start, end)."""
+        return await self._read(minutes.load_windows, project, cohort_id, length_ns, start_ns, end_ns)
+
+    # Gates
+
+    async def gate_states(self) -> list[GateState]:
+        """Return where every gate stands."""
+        return await self._read(gates.gate_states)
+
+    async def write_gate_states(self, states: Sequence[GateState]) -> None:
+        """Write gate states as new versions."""
+        await self._write(gates.write_gate_states, states)
+
+    async def trips(self) -> list[Trip]:
+        """Return all transitions of all gates."""
+        return await self._read(gates.trips)
+
+    async def write_trips(self, made: Sequence[Trip]) -> None:
+        """Write transitions."""
+        await self._write(gates.write_trips, made)
+
+    async def unread_windows(self, project: str, cohort_id: str, dimension: str, length_ns: int, after_ns: int) -> list[Window]:
+        """Return the published windows of one dimension that start after a time."""
+        return await self._read(gates.unread_windows, project, cohort_id, dimension, length_ns, after_ns)
+
+    async def failing_results(self, project: str, dimensions: Sequence[str], since_ns: int = 0) -> list[gates.FailingResult]:
+        """Return the live failures of these dimensions that were stored since."""
+        return await self._read(gates.failing_results, project, dimensions, since_ns)
+
+    async def still_failing(self, project: str, run_ids: Sequence[str]) -> set[str]:
+        """Return those of the runs that are live and fail a check now."""
+        return await self._read(gates.still_failing, project, run_ids)
+
+    async def notifications(self) -> list[Notification]:
+        """Return all notifications."""
+        return await self._read(gates.notifications)
+
+    async def unconfirmed_notifications(self) -> list[Notification]:
+        """Return the notifications that nobody is known to have heard."""
+        return await self._read(gates.unconfirmed_notifications)
+
+    async def unnotified_trips(self, since_ns: int = 0) -> list[Trip]:
+        """Return firings and clearings that have no notification stored at all."""
+        return await self._read(gates.unnotified_trips, since_ns)
+
+    async def write_notifications(self, made: Sequence[Notification]) -> None:
+        """Write notifications as new versions."""
+        await self._write(gates.write_notifications, made)
+
+    # Golden candidates
+
+    async def runs_touched(self, touched: Sequence[golden.TouchedMinute]) -> list[FailingRun]:
+        """Return the runs with results in these minutes that fail now or are members of a case."""
+        return await self._read(golden.runs_touched, touched)
+
+    async def runs_by_id(self, project: str, run_ids: Sequence[str]) -> dict[str, FailingRun]:
+        """Return the latest rows of these runs."""
+        return await self._read(golden.runs_by_id, project, run_ids)
+
+    async def cases_of_runs(self, project: str, run_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return, by run id, the cases that have a members row for the run."""
+        return await self._read(golden.cases_of_runs, project, run_ids)
+
+    async def golden(self, project: str, case_ids: Sequence[str]) -> dict[str, tuple[GoldenCase | None, list[GoldenMember]]]:
+        """Return these cases and their members rows."""
+        return await self._read(golden.golden, project, case_ids)
+
+    async def golden_cases(self, project: str) -> list[GoldenCase]:
+        """Return all cases of a project."""
+        return await self._read(golden.golden_cases, project)
+
+    async def write_members(self, members: Iterable[GoldenMember]) -> None:
+        """Write members rows."""
+        await self._write(golden.write_members, members)
+
+    async def write_cases(self, cases: Iterable[GoldenCase]) -> None:
+        """Write cases as new versions."""
+        await self._write(golden.write_cases, cases)
+
+    # People
+
+    async def projects(self) -> list[str]:
+        """Return the projects that have runs."""
+        return await self._read(board.projects)
+
+    async def scoreboard(self, project: str, limit: int = 100, agent: str = "") -> list[board.BoardRow]:
+        """Return the live runs that ended last."""
+        return await self._read(board.scoreboard, project, limit, agent)
+
+    async def run_detail(self, project: str, prefix: str) -> run_detail.RunDetail:
+        """Return the run whose id starts with ``prefix``."""
+        return await self._read(run_detail.run_detail, project, prefix)
+
+    async def accounting(self, project: str) -> board.Accounting:
+        """Count the runs of a project by their class."""
+        return await self._read(board.accounting, project)
+
+
+async def _on(executor: Executor, work: Work[P, R], database: Database, *args: P.args, **kwargs: P.kwargs) -> R:
+    return await asyncio.wrap_future(executor.submit(work, database, *args, **kwargs))

@@ -1,0 +1,1 @@
+"""Ways out for golden cases."""

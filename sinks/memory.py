@@ -1,0 +1,153 @@
+"""A store in memory with the rules of the tables: the greatest version of a key is the row. For tests and for trying things out.
+
+It passes the same contract suite as the ClickHouse store (tests/contract).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from pipeline.model.ids import digest
+from pipeline.model.result import Feedback, Judgment
+from pipeline.model.run import RunClass
+from pipeline.model.span import Span
+from pipeline.model.version import (
+    ResultKey,
+    ResultRow,
+    Retraction,
+    RunVersion,
+    StoredRun,
+    StoredTrace,
+    TraceKey,
+    TraceVersion,
+    result_rows,
+)
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A row of ``runs``: a run version, or the retraction of a run."""
+
+    version: int
+    row: RunVersion | Retraction
+
+
+class MemoryStore:
+    """Facts and folds of any number of projects."""
+
+    def __init__(self) -> None:
+        self.spans: dict[TraceKey, dict[tuple[str, str], Span]] = {}
+        self.judgments: dict[TraceKey, dict[str, Judgment]] = {}
+        self.feedback: dict[TraceKey, dict[str, Feedback]] = {}
+        self.traces: dict[TraceKey, TraceVersion] = {}
+        self.runs: dict[tuple[str, str, str], RunRow] = {}
+        self.results: dict[tuple[str, ResultKey], ResultRow] = {}
+        self.dead_letters: dict[str, tuple[str, str, bytes]] = {}
+
+    async def insert_spans(self, spans: Sequence[Span]) -> None:
+        """Store spans; of equal ones the first received stays."""
+        for span in spans:
+            trace = self.spans.setdefault((span.project, span.trace_id), {})
+            known = trace.get((span.span_id, span.content_hash))
+            if known is None or span.received_ns < known.received_ns:
+                trace[span.span_id, span.content_hash] = span
+
+    async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
+        """Store judgments; the first answer to a question stays."""
+        for judgment in judgments:
+            self.judgments.setdefault((judgment.project, judgment.trace_id), {}).setdefault(judgment.id, judgment)
+
+    async def insert_feedback(self, feedback: Sequence[Feedback]) -> None:
+        """Store feedback; a repeated id is the same fact."""
+        for one in feedback:
+            self.feedback.setdefault((one.project, one.trace_id), {}).setdefault(one.id, one)
+
+    async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
+        """Return those of the traces of which anything but spans is stored."""
+        wanted = set(trace_keys)
+        told = self.traces.keys() | self.judgments.keys() | self.feedback.keys()
+        return (wanted & told) | {(project, trace) for project, trace, _ in self.runs if (project, trace) in wanted}
+
+    async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
+        """Return all that is stored of these traces."""
+        return {key: self._load(key) for key in trace_keys}
+
+    def _load(self, key: TraceKey) -> StoredTrace:
+        trace = self.traces.get(key)
+        rows = [(run_id, row) for (project, trace_id, run_id), row in self.runs.items() if (project, trace_id) == key]
+        return StoredTrace(
+            project=key[0],
+            trace_id=key[1],
+            spans=tuple(self.spans.get(key, {}).values()),
+            judgments=tuple(self.judgments.get(key, {}).values()),
+            feedback=tuple(self.feedback.get(key, {}).values()),
+            graded_facts=trace.facts if trace else 0,
+            version=trace.version if trace else 0,
+            runs=tuple(_stored_run(run_id, row) for run_id, row in rows),
+            result_keys=frozenset(row.key for row in self.results.values() if (row.project, row.trace_id) == key),
+        )
+
+    async def unfinished(self) -> list[TraceKey]:
+        """Return the traces that are open or have pending runs."""
+        return sorted(
+            key
+            for key in self.spans.keys() | self.judgments.keys() | self.feedback.keys()
+            if self._facts(key) > (self.traces[key].facts if key in self.traces else 0) or self._has_pending(key)
+        )
+
+    def _facts(self, key: TraceKey) -> int:
+        return len(self.spans.get(key, {})) + len(self.judgments.get(key, {})) + len(self.feedback.get(key, {}))
+
+    def _has_pending(self, key: TraceKey) -> bool:
+        return any(run.run_class is RunClass.PENDING for run in self.live_runs() if (run.run.project, run.run.trace_id) == key)
+
+    async def misplaced(self) -> list[TraceKey]:
+        """Return the traces that have weighted rows at a place their runs left."""
+        homes = {run.run.run_id: run.run.place for run in self.live_runs()}
+        return sorted({(row.project, row.trace_id) for row in self.counting() if homes.get(row.key.run_id) != row.key.place})
+
+    async def write(self, versions: Sequence[TraceVersion]) -> None:
+        """Write results, runs and traces; a row of a greater version stays."""
+        for version in versions:
+            for row in result_rows(version):
+                known = self.results.get((row.project, row.key))
+                if known is None or known.version <= row.version:
+                    self.results[row.project, row.key] = row
+            rows: list[RunVersion | Retraction] = [*version.runs, *version.retractions]
+            for run in rows:
+                self._write_run(version, run)
+            if version.close_reason is not None:
+                trace = self.traces.get((version.project, version.trace_id))
+                if trace is None or trace.version <= version.version:
+                    self.traces[version.project, version.trace_id] = version
+
+    def _write_run(self, version: TraceVersion, run: RunVersion | Retraction) -> None:
+        run_id = run.run.run_id if isinstance(run, RunVersion) else run.run_id
+        key = (version.project, version.trace_id, run_id)
+        if key not in self.runs or self.runs[key].version <= run.version:
+            self.runs[key] = RunRow(version=run.version, row=run)
+
+    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+        """Keep what could not be processed."""
+        self.dead_letters[digest(16, project, origin, reason, body.hex())] = (origin, reason, body)
+
+    def live_runs(self) -> list[RunVersion]:
+        """Return the live runs."""
+        return [row.row for row in self.runs.values() if isinstance(row.row, RunVersion)]
+
+    def counting(self) -> Iterable[ResultRow]:
+        """Return the rows that count in something."""
+        return (row for row in self.results.values() if row.weight > 0)
+
+
+def _stored_run(run_id: str, row: RunRow) -> StoredRun:
+    if isinstance(row.row, Retraction):
+        return StoredRun(run_id=run_id, version=row.version, live=False)
+    return StoredRun(
+        run_id=run_id,
+        version=row.version,
+        live=True,
+        transcript_hash=row.row.transcript.hash if row.row.transcript else "",
+        requested_ns=row.row.requested_ns,
+        deadline_ns=row.row.deadline_ns,
+        run_class=row.row.run_class,
+    )

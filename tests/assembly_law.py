@@ -1,0 +1,60 @@
+"""The laws of assembly as functions, so that the product can be held to them and mutants can be seen to break them."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import strategies as st
+from worlds import T0, Action, World, in_order, results_of, run_world, runs_of, traces, windows_of
+
+from pipeline.config.grading import grading_of
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.result import Feedback
+from pipeline.model.run import RunClass
+from pipeline.runtime.topology import Record
+from pipeline.stages.grade import Grading
+
+
+def grading(**agent_settings: Any) -> Grading:
+    """The product's default grading, with a judge and half of the runs sampled."""
+    configured = TracegradeSettings.model_validate(
+        {
+            "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "scripted", "uncalibrated": "decide"},
+            "agents": {"default": {"sampling": {"rate": 0.5}, **agent_settings}},
+        }
+    )
+    return grading_of(configured)("default", "a")
+
+
+GRADING = grading()
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> list[Record]:
+    """The spans of one or two traces, and perhaps feedback."""
+    records: list[Record] = []
+    for trace in range(draw(st.integers(1, 2))):
+        records.extend(draw(traces(trace)))
+        if draw(st.booleans()):
+            records.append(Feedback(project="default", trace_id=f"{trace + 1:032x}", id=f"f{trace}", value=-1.0, received_ns=T0))
+    return records
+
+
+def seen(world: World) -> dict[str, Any]:
+    """All that a reader can see, apart from versions and times of arrival."""
+    return {"runs": runs_of(world), "results": results_of(world), "windows": windows_of(world)}
+
+
+def check_any_schedule(records: list[Record], schedule: list[Action], using: Grading = GRADING) -> None:
+    """The law: whatever the schedule, the rows are those of the plainest one."""
+    assert seen(run_world(using, records, schedule)) == seen(run_world(using, records, in_order(records)))
+
+
+def check_accounting(world: World) -> None:
+    """Every live run is in exactly one class, and in exactly one place: each of its dimensions counts once."""
+    live = world.store.live_runs()
+    classes = Counter(run.run_class for run in live)
+    assert sum(classes[one] for one in RunClass) == len(live)
+    ids = {run.run.run_id for run in live}
+    counted = Counter((row.key.run_id, row.key.dimension) for row in world.store.counting())
+    assert all(run_id in ids for run_id, _ in counted)
+    assert not [key for key, times in counted.items() if times > 1]

@@ -1,0 +1,156 @@
+"""What the owner of traces may expect of a store: the same of the one in memory and of the one in ClickHouse."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import TypeAlias
+
+import pytest
+from builders import T0, a_span
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, retract
+
+from pipeline.config.store import StoreSettings
+from pipeline.model.result import Feedback, Judgment, Outcome
+from pipeline.model.run import CloseReason, Place, RunClass
+from pipeline.model.time import DAY, SECOND
+from pipeline.model.version import ResultKey, Retired, StoredTrace, TraceKey, TraceVersion
+from pipeline.stages.turn import keys
+from sinks.clickhouse.store import Store
+from sinks.memory import MemoryStore
+
+AnyStore: TypeAlias = Store | MemoryStore
+TRACE = "ab" * 16
+names = (f"world-{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = Store.open(StoreSettings(path=tmp_path_factory.mktemp("store")), {})
+    yield store
+    asyncio.run(store.close())
+
+
+@pytest.fixture(params=["memory", "clickhouse"])
+def store(request: pytest.FixtureRequest, clickhouse: Store) -> AnyStore:
+    return clickhouse if request.param == "clickhouse" else MemoryStore()
+
+
+async def load_one(store: AnyStore, project: str, trace_id: str = TRACE) -> StoredTrace:
+    return (await store.load([(project, trace_id)]))[project, trace_id]
+
+
+async def test_a_trace_that_nobody_heard_of_is_empty_and_was_never_written(store: AnyStore) -> None:
+    assert await load_one(store, "nobody") == StoredTrace("nobody", TRACE)
+    assert await store.written([("nobody", TRACE)]) == set()
+
+
+async def test_of_equal_facts_the_first_stays(store: AnyStore) -> None:
+    span = a_span(project="equal")
+    judgment = Judgment("equal", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)
+    thumb = Feedback("equal", TRACE, "f", -1.0, received_ns=T0)
+    for later in (0, 5):
+        await store.insert_spans([replace(span, received_ns=span.received_ns + later * SECOND)])
+        await store.insert_judgments([replace(judgment, score=4.0 - later / 5, judged_ns=T0 + later)])
+        await store.insert_feedback([replace(thumb, value=later - 1.0, received_ns=T0 + later)])
+    stored = await load_one(store, "equal")
+    assert (stored.spans, stored.judgments, stored.feedback) == ((span,), (judgment,), (thumb,))
+
+
+async def test_a_trace_is_unfinished_until_its_traces_row_knows_every_fact_and_no_run_is_pending(store: AnyStore) -> None:
+    key = ("unfinished", TRACE)
+    await store.insert_spans([a_span(project="unfinished")])
+    assert key in await store.unfinished()
+    run = a_run("unfinished")
+    await store.write([a_version(a_run_version(run, 4), close_reason=None)])
+    assert key in await store.unfinished()
+    assert await store.written([key]) == {key}
+    await store.write([a_version(a_run_version(run, 4, run_class=RunClass.PENDING))])
+    assert key in await store.unfinished()
+    await store.write([a_version(a_run_version(run, 5, run_class=RunClass.UNRESOLVED, class_reason="expired"), version=5)])
+    assert key not in await store.unfinished()
+    await store.insert_feedback([Feedback("unfinished", TRACE, "f", 1.0, received_ns=T0)])
+    assert key in await store.unfinished()
+
+
+async def test_what_could_not_be_processed_is_taken(store: AnyStore) -> None:
+    for _ in range(2):
+        await store.bury("buried", "assemble", "it broke", b"\xff")
+
+
+async def test_reads_and_writes_of_many_tasks_do_not_disturb_each_other(store: AnyStore) -> None:
+    async def one(number: int) -> None:
+        trace_id = f"{number:032x}"
+        await store.insert_spans([a_span(project="tasks", trace_id=trace_id)])
+        await store.write([a_version(a_run_version(a_run("tasks", trace_id)))])
+        stored = await load_one(store, "tasks", trace_id)
+        assert (len(stored.spans), len(stored.runs), stored.graded_facts) == (1, 1, 1)
+
+    await asyncio.gather(*(one(number) for number in range(20)))
+
+
+def normal(stored: StoredTrace) -> StoredTrace:
+    return replace(
+        stored,
+        spans=tuple(sorted(stored.spans, key=lambda one: (one.span_id, one.content_hash))),
+        runs=tuple(sorted(stored.runs, key=lambda one: one.run_id)),
+    )
+
+
+def a_world(project: str, drawn: Sequence[tuple[int, int, int, bool, bool, bool]]) -> list[TraceVersion]:
+    """Versions of two traces with two runs each: runs move, are pending, are merged, and leave their old rows behind or not."""
+    versions = []
+    before: dict[str, set[ResultKey]] = {}
+    for number, facts, place, pending, merges, tidies in drawn:
+        trace_id = f"{number:032x}"
+        run, gone = (a_run(project, trace_id, head, place=Place(COHORT, M0 + place * DAY)) for head in ("a1", "a2"))
+        label = RunClass.PENDING if pending else RunClass.JUDGED
+        results = a_result("x"), a_result("y", contract=f"c{place}")
+        written = [a_run_version(one, 4 * facts, *results, run_class=label) for one in ((run,) if merges else (run, gone))]
+        now = {key for one in written for key in keys(one)}
+        known = before.setdefault(trace_id, set())
+        versions.append(
+            a_version(
+                *written,
+                facts=facts,
+                retractions=(retract(gone, run, 4 * facts),) if merges else (),
+                retired=tuple(Retired(key, 4 * facts) for key in sorted(known - now)) if tidies else (),
+                close_reason=None if pending and merges else CloseReason.HEAD_ENDED,
+            )
+        )
+        known |= now
+    return versions
+
+
+draws = st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 2), st.booleans(), st.booleans(), st.booleans())
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    drawn=st.lists(draws, max_size=5),
+    spans=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 5)), max_size=5),
+)
+def test_both_stores_say_the_same_after_the_same_history(
+    clickhouse: Store, drawn: list[tuple[int, int, int, bool, bool, bool]], spans: list[tuple[int, int, int]]
+) -> None:
+    project = next(names)
+    facts = [
+        a_span(f"{span:016x}", project=project, trace_id=f"{trace:032x}", received_ns=T0 + late)
+        for trace, span, late in [(0, 9, 0), (1, 9, 0), *spans]
+    ]
+    traces: list[TraceKey] = [(project, f"{number:032x}") for number in range(3)]
+    versions = a_world(project, drawn)
+
+    async def told(store: AnyStore) -> tuple[object, ...]:
+        for fact in facts:
+            await store.insert_spans([fact])
+        for version in versions:
+            await store.write([version])
+        ours = [{key for key in await ask() if key[0] == project} for ask in (store.unfinished, store.misplaced)]
+        loaded = {key: normal(stored) for key, stored in (await store.load(traces)).items()}
+        return loaded, await store.written(traces), ours[0] | ours[1], ours[1]
+
+    memory = asyncio.run(told(MemoryStore()))
+    assert asyncio.run(told(clickhouse)) == memory

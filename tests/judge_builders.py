@@ -1,0 +1,101 @@
+"""A refund that went well, requests to judge it, and a judge behind real HTTP."""
+
+import json
+from decimal import Decimal
+from typing import Any, Self
+
+from builders import T0
+from run_builders import a_call, a_run
+
+from pipeline.judges.judge import Judge
+from pipeline.judges.openai import OpenAIModel
+from pipeline.judges.rubric_file import load
+from pipeline.judges.scripted import MODEL, Script, ScriptedJudge
+from pipeline.judges.settings import JudgeSettings, Price
+from pipeline.judges.transcript import render
+from pipeline.judges.votes import VotesInMemory
+from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.run import Run
+from pipeline.model.time import MINUTE, SECOND
+
+SUPPORT = load("support")
+PRICE = Price(input_per_million=Decimal("0.75"), output_per_million=Decimal("2.55"))
+ORDER = '{"order_id": "A-1001", "item": "lamp", "amount": 42.5}'
+
+
+def refunded(**fields: Any) -> Run:
+    """A run that looked an order up, refunded it, and said so."""
+    given: dict[str, Any] = {
+        "system": "You are a support agent. Refund only orders that exist.",
+        "request": "Please refund order A-1001.",
+        "answer": "I refunded 42.50 USD for order A-1001.",
+    }
+    calls = fields.pop(
+        "calls",
+        (
+            a_call("lookup_order", {"order_id": "A-1001"}, ORDER),
+            a_call(
+                "issue_refund",
+                {"order_id": "A-1001", "amount": 42.5},
+                '{"refund_id": "R-1", "order_id": "A-1001", "amount": 42.5}',
+            ),
+        ),
+    )
+    return a_run(*calls, **(given | fields))
+
+
+def a_verdict(score: object = 5, reason: object = "It agrees.", evidence: object = '"amount": 42.5') -> str:
+    """A reply as the prompt asks for it."""
+    return json.dumps({"score": score, "reason": reason, "evidence": evidence})
+
+
+def a_request_to_judge(run: Run, judge: Judge, **fields: Any) -> JudgeRequest:
+    """A request for all dimensions of the judge's rubric."""
+    transcript = render(run, 24_000)
+    return JudgeRequest(
+        project=run.project,
+        trace_id=run.trace_id,
+        run_id=run.run_id,
+        agent=run.place.cohort.agent,
+        run_version=8,
+        transcript_hash=transcript.hash,
+        transcript=transcript.body,
+        dimensions=tuple((name, contract.hash) for name, contract in judge.contracts.items()),
+        plan="all",
+        inclusion_probability=1.0,
+        requested_ns=T0,
+        deadline_ns=T0 + 15 * MINUTE,
+        **fields,
+    )
+
+
+class Bench:
+    """A judge of the support rubric, the scripted server it asks over HTTP, and its votes."""
+
+    def __init__(self, replies: Script = (), **settings: Any) -> None:
+        self.server = ScriptedJudge(replies)
+        self.votes = VotesInMemory()
+        self._settings = settings
+
+    async def __aenter__(self) -> Self:
+        await self.server.__aenter__()
+        given = {"base_url": self.server.url, "model": MODEL, "price": PRICE, "timeout": 5 * SECOND}
+        self.settings = JudgeSettings.model_validate(given | self._settings)
+        self._model = OpenAIModel(self.settings, SUPPORT, {})
+        self.judge = Judge(SUPPORT, self.settings, self._model, self.votes, lambda: T0)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._model.__aexit__(*error)
+        await self.server.__aexit__(*error)
+
+    async def judged(self, dimension: str, run: Run | None = None, **fields: Any) -> Judgment:
+        """The judgment of one dimension of a run."""
+        request = a_request_to_judge(run or refunded(), self.judge, **fields)
+        return await self.judge.judge(request, dimension, self.judge.contracts[dimension].hash)
+
+
+async def judged(dimension: str, replies: Script = (), run: Run | None = None, **settings: Any) -> Judgment:
+    """The judgment of one dimension of a run, with a judge that replies as scripted."""
+    async with Bench(replies, **settings) as bench:
+        return await bench.judged(dimension, run)

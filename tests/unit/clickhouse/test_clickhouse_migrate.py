@@ -1,0 +1,111 @@
+"""Migrations are applied once, survive a death in between, and refuse tables that another version made."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.clickhouse.records import Recorder
+
+from pipeline.config.store import StoreSettings
+from pipeline.errors import ConfigurationError
+from sinks.clickhouse.connection import ClickHouse, Row, connect
+from sinks.clickhouse.migrate import Migration, migrate, shipped
+
+NAMES = [one.name for one in shipped()]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[ClickHouse]:
+    database = connect(StoreSettings(path=tmp_path / "data"), {})
+    yield database
+    database.close()
+
+
+def tables(engine: ClickHouse) -> set[str]:
+    return {row["name"] for row in engine.query("SELECT name FROM system.tables WHERE database = currentDatabase()")}
+
+
+def test_every_migration_is_applied_in_order_and_only_once(engine: ClickHouse) -> None:
+    assert migrate(engine) == NAMES == sorted(NAMES)
+    assert migrate(engine) == []
+    assert {"spans", "results", "notifications", "schema_migrations"} <= tables(engine)
+
+
+def test_every_statement_can_be_repeated() -> None:
+    for migration in shipped():
+        for statement in migration.statements:
+            assert statement.startswith("CREATE TABLE IF NOT EXISTS"), f"{migration.name}: {statement[:60]}"
+
+
+def test_every_table_deduplicates_inserts_by_token_and_has_the_project_in_its_key() -> None:
+    for migration in shipped():
+        for statement in migration.statements:
+            name = statement.split()[5]
+            assert "non_replicated_deduplication_window" in statement, name
+            assert "ORDER BY (project" in statement or name in ("clocks", "contracts"), name
+            assert "PARTITION BY" not in statement, name
+
+
+class _Dying(Recorder):
+    """Dies before its n-th statement."""
+
+    def __init__(self, inner: ClickHouse, after: int) -> None:
+        super().__init__(inner)
+        self._left = after
+
+    def _live(self) -> None:
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+
+    def command(self, sql: str) -> None:
+        self._live()
+        super().command(sql)
+
+    def insert(self, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None) -> None:
+        self._live()
+        super().insert(table, columns, data, token)
+
+
+def test_a_death_before_any_statement_leaves_tables_that_the_next_start_completes(engine: ClickHouse) -> None:
+    migrations = (Migration(1, "0001_a.sql", _table("a") + _table("b")), Migration(2, "0002_c.sql", _table("c")))
+    for after in range(6):
+        for name in ("schema_migrations", "a", "b", "c"):
+            engine.command(f"DROP TABLE IF EXISTS {name}")
+        with pytest.raises(KeyboardInterrupt):
+            migrate(_Dying(engine, after), migrations)
+        migrate(engine, migrations)
+        assert tables(engine) == {"schema_migrations", "a", "b", "c"}
+        assert migrate(engine, migrations) == []
+
+
+def _table(name: str) -> str:
+    return (
+        f"-- a comment; with a semicolon\nCREATE TABLE IF NOT EXISTS {name} (x UInt8 -- why\n) ENGINE = MergeTree ORDER BY x;\n"
+    )
+
+
+def test_tables_of_a_newer_version_are_refused(engine: ClickHouse) -> None:
+    migrate(engine, (*shipped(), Migration(9999, "9999_future.sql", "")))
+    with pytest.raises(ConfigurationError, match=r"newer tracegrade \(it has 9999_future.sql\)"):
+        migrate(engine)
+
+
+def test_a_migration_that_says_something_else_than_what_was_applied_is_refused(engine: ClickHouse) -> None:
+    first = shipped()[0]
+    migrate(engine, (Migration(first.number, first.name, _table("other")),))
+    with pytest.raises(ConfigurationError, match=f"{first.name} differs"):
+        migrate(engine)
+
+
+def test_comments_and_layout_are_not_what_a_migration_says() -> None:
+    one = Migration(1, "a", "-- why\nCREATE TABLE a (x UInt8)\n  ENGINE = Memory;")
+    other = Migration(1, "a", "CREATE TABLE a (x UInt8) -- how\nENGINE = Memory;\n-- end\n")
+    assert one.content_hash == other.content_hash != Migration(1, "a", "CREATE TABLE a (x UInt16) ENGINE = Memory").content_hash
+
+
+def test_rows_can_be_asked_for_by_name(engine: ClickHouse) -> None:
+    rows: list[Row] = engine.query("SELECT {x:UInt8} AS one, {y:String} AS other", {"x": 1, "y": "b"})
+    parameters: Mapping[str, Any] = rows[0]
+    assert parameters == {"one": 1, "other": "b"}

@@ -1,0 +1,133 @@
+"""What an owner has to take up again: open traces, pending runs, rows left behind at a former place."""
+
+from collections.abc import Iterator
+
+import pytest
+from builders import T0, a_span
+from msgspec.structs import replace
+from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, opened, retire, retract
+
+from pipeline.model import ids
+from pipeline.model.result import Feedback, Judgment, Outcome
+from pipeline.model.run import Cohort, Place, RunClass
+from pipeline.model.time import DAY, MINUTE
+from pipeline.model.version import Retired
+from sinks.clickhouse.connection import ClickHouse
+from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
+from sinks.clickhouse.recovery import misplaced_traces, open_traces, open_traces_of, pending_traces, unfinished_traces
+from sinks.clickhouse.rows import insert
+from sinks.clickhouse.run_rows import place_rows, results_of_trace
+from sinks.clickhouse.writer import write
+
+TRACE = "ab" * 16
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
+    with opened(tmp_path_factory.mktemp("recovery")) as engine:
+        yield engine
+
+
+def open_now(database: ClickHouse, project: str) -> bool:
+    found = (project, TRACE) in open_traces(database)
+    assert found == ((project, TRACE) in open_traces_of(database, project))
+    return found
+
+
+def test_a_trace_is_open_while_it_has_more_distinct_facts_than_its_traces_row_says(database: ClickHouse) -> None:
+    one, other = (a_span(span_id, project="open") for span_id in ("a1", "a2"))
+    insert_spans(database, [one])
+    assert open_now(database, "open")
+    write(database, [a_version(a_run_version(a_run("open")), facts=1)])
+    assert not open_now(database, "open")
+    insert_spans(database, [replace(one, received_ns=one.received_ns + 1)])
+    assert not open_now(database, "open"), "the same fact received again is no new fact"
+    insert_spans(database, [other])
+    assert open_now(database, "open")
+
+
+def test_judgments_and_feedback_are_facts_too(database: ClickHouse) -> None:
+    insert_spans(database, [a_span(project="facts")])
+    write(database, [a_version(a_run_version(a_run("facts")), facts=1)])
+    insert_judgments(database, [Judgment("facts", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)])
+    assert open_now(database, "facts")
+    write(database, [a_version(a_run_version(a_run("facts"), 8), facts=2)])
+    assert not open_now(database, "facts")
+    insert_feedback(database, [Feedback("facts", TRACE, "f", -1.0, received_ns=T0)])
+    assert open_now(database, "facts")
+
+
+def test_a_trace_without_runs_that_is_graded_is_not_open(database: ClickHouse) -> None:
+    insert_spans(database, [a_span(project="no-run")])
+    write(database, [a_version(project="no-run", not_an_agent_run=True)])
+    assert not open_now(database, "no-run")
+
+
+def test_closed_runs_whose_judgment_is_outstanding_are_pending_until_they_are_not(database: ClickHouse) -> None:
+    run = a_run("pending")
+    write(database, [a_version(a_run_version(run, 4, run_class=RunClass.PENDING))])
+    assert ("pending", TRACE) in pending_traces(database)
+    write(database, [a_version(a_run_version(run, 8), facts=2)])
+    assert ("pending", TRACE) not in pending_traces(database)
+
+
+def test_a_retracted_run_is_pending_no_more(database: ClickHouse) -> None:
+    run, heir = a_run("gone", head="a1"), a_run("gone", head="a2")
+    write(database, [a_version(a_run_version(run, 4, run_class=RunClass.PENDING))])
+    write(database, [a_version(a_run_version(heir, 8), facts=2, retractions=(retract(run, heir, 8),))])
+    assert ("gone", TRACE) not in pending_traces(database)
+
+
+def test_a_move_that_retired_its_rows_leaves_nothing_misplaced(database: ClickHouse) -> None:
+    run = a_run("clean")
+    before = a_run_version(run, 4, a_result("x"), a_result("y"))
+    write(database, [a_version(before)])
+    moved = replace(run, place=Place(COHORT, M0 + DAY))
+    write(database, [a_version(a_run_version(moved, 8, a_result("x"), a_result("y")), facts=2, retired=retire(before, 8))])
+    assert ("clean", TRACE) not in misplaced_traces(database)
+
+
+@pytest.mark.parametrize("place", [Place(COHORT, M0 + MINUTE), Place(COHORT, M0 + DAY), Place(Cohort("other"), M0)])
+def test_rows_that_count_at_a_place_their_run_left_are_found(database: ClickHouse, place: Place) -> None:
+    project = f"strays-{place.cohort.agent}-{place.minute_ns}"
+    run = a_run(project)
+    before = a_run_version(run, 4, a_result("x"), a_result("y"))
+    after = a_run_version(replace(run, place=place), 8, a_result("x"), a_result("y"))
+    write(database, [a_version(after, facts=2, retired=retire(before, 8))])
+    assert (project, TRACE) not in misplaced_traces(database)
+    # A former owner that does not know yet that it is one, and is stopped before it writes the run.
+    zombie = a_version(replace(before, version=12), facts=3)
+    insert(database, "places", place_rows(zombie))
+    insert(database, "results", results_of_trace(zombie))
+    assert (project, TRACE) in misplaced_traces(database)
+    write(database, [a_version(replace(after, version=16), facts=4, retired=retire(before, 16))])
+    assert (project, TRACE) not in misplaced_traces(database)
+
+
+def test_rows_that_count_for_a_retracted_run_are_found(database: ClickHouse) -> None:
+    run, heir = a_run("heir", head="a1"), a_run("heir", head="a2")
+    before = a_run_version(run, 4)
+    write(database, [a_version(before)])
+    write(database, [a_version(a_run_version(heir, 8), facts=2, retractions=(retract(run, heir, 8),))])
+    assert ("heir", TRACE) in misplaced_traces(database)
+    retired = tuple(Retired(one.key, 12) for one in retire(before, 12))
+    write(database, [a_version(a_run_version(heir, 12), facts=3, retractions=(retract(run, heir, 12),), retired=retired)])
+    assert ("heir", TRACE) not in misplaced_traces(database)
+
+
+def test_an_owner_is_told_of_its_own_buckets_only(database: ClickHouse) -> None:
+    keys = [("buckets", f"{number:032x}") for number in range(8)]
+    insert_spans(database, [a_span(project=project, trace_id=trace_id) for project, trace_id in keys])
+    for key in keys:
+        mine = {ids.bucket(*key)}
+        found = [one for one in unfinished_traces(database, mine) if one[0] == "buckets"]
+        assert found == sorted(one for one in keys if ids.bucket(*one) in mine)
+    assert [one for one in unfinished_traces(database) if one[0] == "buckets"] == keys
+    assert unfinished_traces(database, set()) == []
+
+
+def test_the_same_trace_id_in_another_project_opens_nothing(database: ClickHouse) -> None:
+    insert_spans(database, [a_span(project="mine"), a_span(project="yours"), a_span("a2", project="yours")])
+    write(database, [a_version(a_run_version(a_run("mine")), facts=1)])
+    assert not open_now(database, "mine")
+    assert open_now(database, "yours")

@@ -1,0 +1,236 @@
+"""What is stored is what was said: nouns through the engine and back."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from builders import T0, a_span
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from unit.clickhouse.records import (
+    a_run,
+    a_run_version,
+    a_version,
+    opened,
+    stored,
+)
+
+from pipeline.model.contract import Contract
+from pipeline.model.result import Feedback, Judgment, Outcome
+from pipeline.model.span import Event, Link, Span, seal
+from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.version import Retraction
+from sinks.clickhouse.connection import ClickHouse
+from sinks.clickhouse.fact_rows import JudgeVote, vote_of
+from sinks.clickhouse.facts import bury, insert_contracts, insert_feedback, insert_judgments, insert_spans, insert_votes
+from sinks.clickhouse.run_rows import run_rows, tool_calls_of
+from sinks.clickhouse.traces import load
+from sinks.clickhouse.writer import write
+
+projects = (f"rows-{number}" for number in count())
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+whole = st.integers(-(2**63), 2**64 - 1)
+plain: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | whole | st.floats(allow_nan=False, allow_infinity=False) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=8,
+)
+attributes = st.dictionaries(text, plain, max_size=4)
+moment = st.integers(0, 2**64 - 1)
+spans = st.builds(
+    Span,
+    project=st.just(""),
+    trace_id=st.just("ab" * 16),
+    span_id=st.sampled_from(["00000000000000a1", "00000000000000a2"]),
+    parent_id=text,
+    name=text,
+    start_ns=moment,
+    end_ns=moment,
+    received_ns=st.integers(0, 2**63 - 1),
+    kind=st.integers(-(2**31), 2**31 - 1),
+    status_code=st.integers(-(2**31), 2**31 - 1),
+    status_message=text,
+    attributes=attributes,
+    events=st.lists(st.builds(Event, text, moment, attributes), max_size=2).map(tuple),
+    links=st.lists(st.builds(Link, text, text, attributes), max_size=2).map(tuple),
+    resource=attributes,
+    scope_name=text,
+    scope_version=text,
+    trace_state=text,
+    flags=st.integers(0, 2**32 - 1),
+    dropped=st.integers(0, 3 * 2**32),
+)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
+    with opened(tmp_path_factory.mktemp("rows")) as engine:
+        yield engine
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some=st.lists(spans, min_size=1, max_size=4))
+def test_a_span_read_back_has_the_content_hash_it_was_stored_under(database: ClickHouse, some: list[Span]) -> None:
+    project = next(projects)
+    sealed = [seal(replace(span, project=project)) for span in some]
+    insert_spans(database, sealed)
+    read = load(database, [(project, "ab" * 16)])[project, "ab" * 16].spans
+    assert all(seal(span) == span for span in read)
+    least: dict[tuple[str, str], int] = {}
+    for span in sealed:
+        key = span.span_id, span.content_hash
+        least[key] = min(least.get(key, span.received_ns), span.received_ns)
+    assert {(span.span_id, span.content_hash): span.received_ns for span in read} == least
+
+
+def test_the_least_receipt_of_a_span_wins_in_whatever_order_it_comes(database: ClickHouse) -> None:
+    late, early, middle = (a_span(project="least", received_ns=T0 + seconds * SECOND) for seconds in (9, 2, 5))
+    for span in (late, early, middle):
+        insert_spans(database, [span])
+    (read,) = load(database, [("least", late.trace_id)])["least", late.trace_id].spans
+    assert read == early
+
+
+def test_the_same_batch_sent_again_is_not_stored_twice(database: ClickHouse) -> None:
+    batch = [a_span(f"{number:016x}", project="again") for number in range(50)]
+    insert_spans(database, batch)
+    insert_spans(database, batch)
+    assert len(stored(database, "spans", "again")) == 50
+
+
+def test_a_batch_that_differs_in_one_receipt_is_not_taken_for_the_same(database: ClickHouse) -> None:
+    batch = [a_span(f"{number:016x}", project="differs") for number in range(3)]
+    insert_spans(database, batch)
+    insert_spans(database, [*batch[:2], replace(batch[2], received_ns=batch[2].received_ns - 1)])
+    read = load(database, [("differs", batch[0].trace_id)])["differs", batch[0].trace_id].spans
+    assert [span.received_ns - batch[0].received_ns for span in read] == [0, 0, -1]
+
+
+def a_judgment(project: str, **fields: Any) -> Judgment:
+    values: dict[str, Any] = {
+        "trace_id": "ab" * 16,
+        "run_id": "r1",
+        "run_version": 8,
+        "transcript_hash": "t1",
+        "contract": "c1",
+        "dimension": "correctness",
+        "outcome": Outcome.PASS,
+        "score": 4.0,
+        "reason": "It refunded the order.",
+        "quote": "ok",
+        "model": "judge-1",
+        "votes": 3,
+        "input_tokens": 3000,
+        "output_tokens": 300,
+        "cost_usd": 0.003015,
+        "flags": ("same_family",),
+        "judged_ns": T0 + 123456789,
+    }
+    return Judgment(project=project, **(values | fields))
+
+
+def test_judgments_come_back_whole_with_what_is_unknown_unknown(database: ClickHouse) -> None:
+    given = [
+        a_judgment("judged"),
+        a_judgment(
+            "judged",
+            dimension="tone",
+            outcome=Outcome.GRADER_ERROR,
+            score=None,
+            unresolved="grader_error",
+            cost_usd=None,
+            flags=(),
+        ),
+    ]
+    insert_judgments(database, given)
+    read = load(database, [("judged", "ab" * 16)])["judged", "ab" * 16].judgments
+    assert sorted(read, key=lambda one: one.dimension) == given
+
+
+def test_the_first_answer_to_a_question_stays(database: ClickHouse) -> None:
+    first, second = a_judgment("first"), a_judgment("first", score=1.0, judged_ns=T0 + 10 * SECOND)
+    insert_judgments(database, [second])
+    insert_judgments(database, [first])
+    assert load(database, [("first", "ab" * 16)])["first", "ab" * 16].judgments == (first,)
+
+
+def test_feedback_comes_back_and_the_first_receipt_stays(database: ClickHouse) -> None:
+    first = Feedback("thumbs", "ab" * 16, "f1", -1.0, "r1", "ann", "Wrong order ☹", T0)
+    insert_feedback(database, [replace(first, value=1.0, received_ns=T0 + 1)])
+    insert_feedback(database, [first])
+    assert load(database, [("thumbs", "ab" * 16)])["thumbs", "ab" * 16].feedback == (first,)
+
+
+def test_a_judges_claim_of_impossible_tokens_costs_no_batch(database: ClickHouse) -> None:
+    insert_judgments(database, [a_judgment("greedy", input_tokens=-5, output_tokens=10**30)])
+    (read,) = load(database, [("greedy", "ab" * 16)])["greedy", "ab" * 16].judgments
+    assert (read.input_tokens, read.output_tokens) == (0, 2**64 - 1)
+
+
+def test_lone_surrogates_of_a_model_are_stored_as_replacement_characters(database: ClickHouse) -> None:
+    insert_judgments(
+        database, [a_judgment("surrogate", quote="a\ud800b", flags=("x\udfff",)), a_judgment("surrogate", dimension="tone")]
+    )
+    read = {one.dimension: one for one in load(database, [("surrogate", "ab" * 16)])["surrogate", "ab" * 16].judgments}
+    assert read["correctness"].quote == "a\ufffdb"
+    assert read["correctness"].flags == ("x\ufffd",)
+    assert read["tone"].quote == "ok"
+
+
+def test_a_nul_and_quotes_and_backslashes_are_text_like_any_other(database: ClickHouse) -> None:
+    said = "'; DROP TABLE spans; -- \\ \0 \t \n {project:String} %(x)s"
+    project = f"project {said}"
+    insert_spans(database, [a_span(project=project, name=said)])
+    (read,) = load(database, [(project, "ab" * 16)])[project, "ab" * 16].spans
+    assert read.name == said
+
+
+def test_a_judges_reply_supersedes_its_intent(database: ClickHouse) -> None:
+    intent = JudgeVote("votes", "r1", "t1", "c1", "tone", 1, 0, T0, model="judge-1")
+    reply = replace(
+        intent,
+        replied=True,
+        raw_reply='{"score": 4}',
+        outcome=Outcome.PASS,
+        score=4.0,
+        input_tokens=10,
+        cost_usd=0.1,
+        at_ns=T0 + 5,
+    )
+    insert_votes(database, [reply])
+    insert_votes(database, [intent])
+    rows = database.query("SELECT * FROM judge_votes FINAL WHERE project = 'votes'")
+    assert [vote_of(row) for row in rows] == [reply]
+
+
+def test_a_contract_is_found_by_its_hash(database: ClickHouse) -> None:
+    contract = Contract(kind="code", dimension="answer_present", check_definition={"min": 1})
+    insert_contracts(database, [contract])
+    insert_contracts(database, [contract])
+    rows = database.query("SELECT body FROM contracts FINAL WHERE contract = {name:String}", {"name": contract.hash})
+    assert rows == [{"body": contract.canonical}]
+
+
+def test_what_could_not_be_processed_keeps_its_bytes_once(database: ClickHouse) -> None:
+    for _ in range(2):
+        bury(database, "buried", "assemble", "it broke", b"\x00\xff\xfe")
+    rows = database.query("SELECT hex(body) AS body, reason FROM dead_letters FINAL WHERE project = 'buried'")
+    assert rows == [{"body": "00FFFE", "reason": "it broke"}]
+
+
+def test_a_runs_row_says_what_the_run_did(database: ClickHouse) -> None:
+    version = a_run_version(a_run("said"), 8, failing=("verdict",), requested_ns=T0, deadline_ns=T0 + 15 * MINUTE)
+    write(database, [a_version(version)])
+    (row,) = stored(database, "runs", "said")
+    del row["inserted_at"]
+    assert row == run_rows(a_version(version))[0]
+    assert tool_calls_of(row) == version.run.tool_calls
+
+
+def test_live_and_retracted_rows_have_the_same_columns() -> None:
+    run = a_run("columns")
+    live, retracted = run_rows(a_version(a_run_version(run), retractions=(Retraction("gone", "heir", 8),)))
+    assert live.keys() == retracted.keys()

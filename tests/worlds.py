@@ -1,0 +1,332 @@
+"""Small worlds for the laws: traces of all shapes, a judge that is a function of the transcript, and schedules that do their worst.
+
+A world delivers the same facts in any order, split anywhere, any number of times, with wakes, late judgments and crashes in between.
+At the end everything has been delivered and every clock has run out; then the rows must be what they always are.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+from opentelemetry.metrics import NoOpMeter
+
+from collectors.dialects import read
+from pipeline.model.ids import digest
+from pipeline.model.result import Feedback, Judgment, JudgeRequest, Outcome
+from pipeline.model.run import Place
+from pipeline.model.span import Span, seal
+from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.version import ResultRow
+from pipeline.model.window import Sums
+from pipeline.runtime.owner import TraceOwner
+from pipeline.runtime.telemetry import Telemetry
+from pipeline.runtime.topology import Record, Touched
+from pipeline.stages.close import AssembleSettings
+from pipeline.stages.grade import Grading
+from pipeline.stages.turn import Assembly
+from pipeline.stages.window import MinuteRow, fold
+from sinks.memory import MemoryStore
+
+T0 = 1_790_000_090 * SECOND
+"""Ten seconds before a minute ends: small moves cross it."""
+
+
+def span(trace: int, index: int, parent: int | None, **fields: Any) -> Span:
+    """Span ``index`` of trace ``trace``; attributes in OpenTelemetry GenAI form."""
+    start = fields.pop("start", T0 + index * SECOND)
+    end = fields.pop("end", start + 2 * SECOND)
+    return seal(
+        Span(
+            project=fields.pop("project", "default"),
+            trace_id=f"{trace + 1:032x}",
+            span_id=f"{index + 1:016x}",
+            parent_id="" if parent is None else f"{parent + 1:016x}",
+            name=fields.pop("name", "span"),
+            start_ns=start,
+            end_ns=end,
+            received_ns=fields.pop("received", T0 + 20 * SECOND),
+            status_code=fields.pop("status", 0),
+            resource={"service.name": "shop", "deployment.environment.name": fields.pop("environment", "prod")},
+            attributes=fields,
+        )
+    )
+
+
+def _message(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def agent(trace: int, index: int, parent: int | None, name: str, **fields: Any) -> Span:
+    """An agent span."""
+    return span(
+        trace,
+        index,
+        parent,
+        name=f"invoke_agent {name}",
+        **{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name},
+        **fields,
+    )
+
+
+def model(trace: int, index: int, parent: int | None, answer: str, **fields: Any) -> Span:
+    """A model call that was asked something and said ``answer``."""
+    return span(
+        trace,
+        index,
+        parent,
+        name="chat m",
+        **{
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m",
+            "gen_ai.usage.input_tokens": 10,
+            "gen_ai.input.messages": _message("user", f"question {trace}"),
+            "gen_ai.output.messages": _message("assistant", answer),
+        },
+        **fields,
+    )
+
+
+def tool(trace: int, index: int, parent: int | None, name: str, *, fails: bool, **fields: Any) -> Span:
+    """An executed tool call."""
+    return span(
+        trace,
+        index,
+        parent,
+        name=f"execute_tool {name}",
+        status=2 if fails else 0,
+        **{
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.id": f"call-{index}",
+            "gen_ai.tool.call.arguments": json.dumps({"id": index}),
+            "gen_ai.tool.call.result": "no such order" if fails else "done",
+        },
+        **fields,
+    )
+
+
+@st.composite
+def traces(draw: st.DrawFn, trace: int) -> list[Span]:
+    """One trace: a tree of servers, agents, model calls and tools, some of its spans in several versions, some never exported."""
+    size = draw(st.integers(1, 7))
+    made: list[Span] = []
+    for index in range(size):
+        parent = draw(st.one_of(st.none(), st.integers(0, index - 1))) if index else None
+        if index and draw(st.integers(0, 9)) == 0:
+            parent = 50  # a parent that is never exported
+        made.append(_any_span(draw, trace, index, parent))
+    for index in draw(st.lists(st.integers(0, size - 1), max_size=3)):
+        made.append(_another_version(draw, made[index]))
+    return made
+
+
+def _any_span(draw: st.DrawFn, trace: int, index: int, parent: int | None) -> Span:
+    kind = draw(st.sampled_from(["agent", "agent", "model", "model", "tool", "other", "workflow"]))
+    jitter = draw(st.sampled_from([0, SECOND, 15 * SECOND, 70 * SECOND, -MINUTE]))
+    times = {"start": T0 + index * SECOND + jitter, "end": T0 + (index + 3) * SECOND + jitter}
+    if kind == "agent":
+        return agent(trace, index, parent, draw(st.sampled_from(["a", "b"])), **times)
+    if kind == "model":
+        return model(trace, index, parent, draw(st.sampled_from(["", "refunded", "sorry"])), **times)
+    if kind == "tool":
+        return tool(trace, index, parent, draw(st.sampled_from(["lookup", "refund"])), fails=draw(st.booleans()), **times)
+    if kind == "workflow":
+        return span(trace, index, parent, name="invoke_workflow w", **{"gen_ai.operation.name": "invoke_workflow"}, **times)
+    return span(trace, index, parent, name="GET /", **times)
+
+
+def _another_version(draw: st.DrawFn, one: Span) -> Span:
+    """The same span, said differently: not ended yet, ended later (another minute, another day), renamed, seen earlier."""
+    changes = draw(
+        st.sampled_from(
+            [
+                {"end_ns": 0},
+                {"end_ns": one.end_ns + 30 * SECOND},
+                {"end_ns": one.end_ns + DAY},
+                {"attributes": {**one.attributes, "gen_ai.agent.name": "renamed", "extra": 1}},
+                {"resource": {**one.resource, "deployment.environment.name": "staging"}, "end_ns": one.end_ns + SECOND},
+                {"received_ns": one.received_ns - 5 * SECOND, "attributes": {**one.attributes, "extra": 2}},
+            ]
+        )
+    )
+    return seal(msgspec.structs.replace(one, **changes))
+
+
+def verdict_of(request: JudgeRequest, dimension: str, contract: str) -> Judgment:
+    """A judge that says the same of the same transcript, always, and sometimes has no answer."""
+    drawn = int(digest(2, request.transcript_hash, dimension), 16) % 7
+    decided = drawn < 5  # noqa: PLR2004 - scores 1 to 5, else nothing
+    return Judgment(
+        project=request.project,
+        trace_id=request.trace_id,
+        run_id=request.run_id,
+        run_version=request.run_version,
+        transcript_hash=request.transcript_hash,
+        contract=contract,
+        dimension=dimension,
+        outcome=(Outcome.PASS if drawn >= 2 else Outcome.FAIL) if decided else Outcome.INSUFFICIENT_EVIDENCE,  # noqa: PLR2004
+        score=float(drawn + 1) if decided else None,
+        unresolved="" if decided else "insufficient_evidence",
+        judged_ns=T0,
+    )
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One thing that happens: records arrive, time passes (in ``silence`` of the judge), it answers, or the owner dies and another takes over."""
+
+    kind: str
+    records: tuple[int, ...] = ()
+    seconds: int = 0
+
+
+@st.composite
+def schedules(draw: st.DrawFn, records: int) -> list[Action]:
+    """Any order, any split, any redelivery, with wakes, answers and crashes anywhere."""
+    order = draw(st.permutations(range(records)))
+    again = draw(st.lists(st.integers(0, records - 1), max_size=4))
+    queue = [*order, *again]
+    actions: list[Action] = []
+    while queue:
+        size = draw(st.integers(1, max(1, len(queue))))
+        actions.append(Action("arrive", records=tuple(queue[:size])))
+        queue = queue[size:]
+        kind = draw(st.sampled_from(["nothing", "pass", "pass", "answer", "crash"]))
+        if kind != "nothing":
+            actions.append(Action(kind, seconds=draw(st.sampled_from([0, 5, 61, 400, 1000, 90_000]))))
+    return actions
+
+
+class World:
+    """An owner on a store in memory, driven by hand."""
+
+    def __init__(self, grading: Grading, settings: AssembleSettings | None = None) -> None:
+        self.store = MemoryStore()
+        self.now = T0 + 30 * SECOND
+        self.questions: list[JudgeRequest] = []
+        self.touched: set[Touched] = set()
+        self._assembly = Assembly(read=read, settings=settings or AssembleSettings(), grading_of=lambda _project, _agent: grading)
+        self._telemetry = Telemetry(NoOpMeter("test"))
+        self.owner = self._new_owner()
+
+    def _new_owner(self) -> TraceOwner:
+        async def ask(request: JudgeRequest) -> None:
+            self.questions.append(request)
+
+        async def touch(minutes: Iterable[Touched]) -> None:
+            self.touched.update(minutes)
+
+        return TraceOwner(self.store, self._assembly, ask, touch, self._telemetry)
+
+    async def arrive(self, records: Sequence[Record]) -> None:
+        """Store records, then fold them."""
+        await self.store.insert_spans([record for record in records if isinstance(record, Span)])
+        await self.store.insert_judgments([record for record in records if isinstance(record, Judgment)])
+        await self.store.insert_feedback([record for record in records if isinstance(record, Feedback)])
+        await self.owner.fold(records, self.now)
+
+    async def wait(self, seconds: float, *, judge_answers: bool = True) -> None:
+        """Let time pass; what is due is done when it is due. The judge may take its time, but answers before the deadline."""
+        until = self.now + int(seconds * SECOND)
+        await self.owner.tick(self.now)
+        while (wake := self.owner.next_wake) is not None and wake <= until:
+            if judge_answers and any(request.deadline_ns <= wake for request in self.questions):
+                await self.answer()
+                continue
+            self.now = max(self.now, wake)
+            await self.owner.tick(self.now)
+        self.now = until
+
+    async def answer(self) -> None:
+        """Let the judge answer everything it was asked."""
+        asked, self.questions = self.questions, []
+        await self.arrive([verdict_of(request, *one) for request in asked for one in request.dimensions])
+
+    async def crash(self) -> None:
+        """Lose everything but the store; a new owner takes over."""
+        self.questions.clear()
+        self.owner = self._new_owner()
+        await self.owner.recover(self.now)
+
+    async def act(self, action: Action, records: Sequence[Record]) -> None:
+        """Do one action of a schedule."""
+        if action.kind == "arrive":
+            await self.arrive([records[index] for index in action.records])
+        elif action.kind == "answer":
+            await self.answer()
+        elif action.kind == "crash":
+            await self.crash()
+        await self.wait(action.seconds, judge_answers=action.kind != "silence")
+
+    async def settle(self) -> None:
+        """Run out every clock, with the judge answering at once."""
+        for _ in range(60):
+            await self.owner.tick(self.now)
+            if self.questions:
+                await self.answer()
+            elif self.owner.next_wake is None:
+                return
+            else:
+                self.now = max(self.now, self.owner.next_wake)
+        raise AssertionError("the world does not settle")
+
+
+def run_world(grading: Grading, records: Sequence[Record], schedule: Sequence[Action]) -> World:
+    """Play a schedule to its end."""
+
+    async def play() -> World:
+        world = World(grading)
+        for action in schedule:
+            await world.act(action, records)
+        await world.settle()
+        return world
+
+    return asyncio.run(play())
+
+
+def in_order(records: Sequence[Record]) -> list[Action]:
+    """The plainest schedule: all at once."""
+    return [Action("arrive", records=tuple(range(len(records))))]
+
+
+def runs_of(world: World) -> list[dict[str, Any]]:
+    """What the live run rows say, without versions, arrival and close times."""
+    rows = []
+    for one in world.store.live_runs():
+        row = msgspec.to_builtins(one)
+        for passing in ("version", "requested_ns", "deadline_ns"):
+            row.pop(passing)
+        rows.append(row)
+    return sorted(rows, key=lambda row: str(row["run"]["run_id"]))
+
+
+def results_of(world: World) -> list[tuple[Any, ...]]:
+    """What counts: every row with a weight, without its version."""
+    return sorted(
+        (row.project, row.key, row.kind, row.weight, row.inclusion_probability, repr(row.result))
+        for row in world.store.counting()
+    )
+
+
+def windows_of(world: World) -> dict[tuple[Place, str, str], Sums]:
+    """Sums of every minute and dimension; a minute that holds only retired rows is no data."""
+    by_series: dict[tuple[Place, str, str], list[ResultRow]] = {}
+    for row in world.store.results.values():
+        by_series.setdefault((row.key.place, row.key.dimension, row.key.contract), []).append(row)
+    sums = {key: fold(_minute_row(row) for row in rows) for key, rows in by_series.items()}
+    return {key: msgspec.structs.replace(one, fingerprint=0, rows=0) for key, one in sums.items() if one.n}
+
+
+def _minute_row(row: ResultRow) -> MinuteRow:
+    result = row.result
+    return MinuteRow(
+        outcome=result.outcome if result else None,
+        weight=row.weight,
+        version=row.version,
+        first_received_ns=row.first_received_ns,
+        value=result.value if result else None,
+        lower=result.lower if result else None,
+        upper=result.upper if result else None,
+    )
