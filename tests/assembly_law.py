@@ -1,6 +1,7 @@
 """The laws of assembly as functions, so that the product can be held to them and mutants can be seen to break them."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ def seen(world: World) -> dict[str, Any]:
     return {"runs": runs_of(world), "results": results_of(world), "windows": windows_of(world)}
 
 
-def check_any_schedule(records: list[Record], schedule: list[Action], using: Grading = GRADING) -> None:
+def check_any_schedule(records: Sequence[Record], schedule: Sequence[Action], using: Grading = GRADING) -> None:
     """The law: whatever the schedule, the rows are those of the plainest one."""
     assert seen(run_world(using, records, schedule)) == seen(run_world(using, records, in_order(records)))
 

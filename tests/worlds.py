@@ -15,7 +15,7 @@ from opentelemetry.metrics import NoOpMeter
 
 from collectors.dialects import read
 from pipeline.model.ids import digest
-from pipeline.model.result import Feedback, Judgment, JudgeRequest, Outcome
+from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
 from pipeline.model.run import Place
 from pipeline.model.span import Span, seal
 from pipeline.model.time import DAY, MINUTE, SECOND
@@ -158,7 +158,7 @@ def _another_version(draw: st.DrawFn, one: Span) -> Span:
 def verdict_of(request: JudgeRequest, dimension: str, contract: str) -> Judgment:
     """A judge that says the same of the same transcript, always, and sometimes has no answer."""
     drawn = int(digest(2, request.transcript_hash, dimension), 16) % 7
-    decided = drawn < 5  # noqa: PLR2004 - scores 1 to 5, else nothing
+    decided = drawn < 5
     return Judgment(
         project=request.project,
         trace_id=request.trace_id,
@@ -167,7 +167,7 @@ def verdict_of(request: JudgeRequest, dimension: str, contract: str) -> Judgment
         transcript_hash=request.transcript_hash,
         contract=contract,
         dimension=dimension,
-        outcome=(Outcome.PASS if drawn >= 2 else Outcome.FAIL) if decided else Outcome.INSUFFICIENT_EVIDENCE,  # noqa: PLR2004
+        outcome=(Outcome.PASS if drawn >= 2 else Outcome.FAIL) if decided else Outcome.INSUFFICIENT_EVIDENCE,
         score=float(drawn + 1) if decided else None,
         unresolved="" if decided else "insufficient_evidence",
         judged_ns=T0,

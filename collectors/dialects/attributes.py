@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any, Final
 
 import msgspec
@@ -137,7 +138,7 @@ def nested(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
             node = below
         if isinstance(node.get(leaf), dict):
             node, leaf = node[leaf], ""
-        node[leaf] = value
+        node[leaf] = deepcopy(value) if isinstance(value, dict) else value  # other names may go on inside
     return tree
 
 

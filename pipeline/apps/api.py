@@ -2,7 +2,6 @@
 
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
 
@@ -11,8 +10,8 @@ from aiohttp import web
 from jinja2 import Environment
 
 from collectors.otlp.keys import Keys, UnauthenticatedError
+from pipeline.apps.show import utc
 from pipeline.errors import ConfigurationError
-from pipeline.model.time import SECOND
 from pipeline.runtime.telemetry import Telemetry
 from sinks.clickhouse.run_detail import UnknownRunError
 from sinks.clickhouse.store import Store
@@ -80,11 +79,6 @@ class _Api:
             telemetry=self._telemetry.snapshot(),
         )
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
-
-
-def utc(ns: int) -> str:
-    """Return a time as people read it: UTC, to the second."""
-    return datetime.fromtimestamp(ns // SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S") if ns else "–"
 
 
 def _number(request: web.Request, name: str, default: int) -> int:

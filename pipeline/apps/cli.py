@@ -21,7 +21,9 @@ app = typer.Typer(
 golden = typer.Typer(help="Failures that become tests.", no_args_is_help=True)
 app.add_typer(golden, name="golden")
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
 
@@ -49,11 +51,17 @@ def demo(
 
 @app.command()
 def replay(
-    files: Annotated[list[Path], typer.Argument(help="Recorded traces: OTLP/JSON lines and other known shapes, or folders of them.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Recorded traces: OTLP/JSON lines and other known shapes, or folders of them.")
+    ],
     endpoint: Annotated[str, typer.Option(help="Where to send: an OTLP endpoint.")] = "http://127.0.0.1:4317",
     protocol: Annotated[str, typer.Option(help="grpc or http/protobuf; by the endpoint's port where not given.")] = "",
-    times: Annotated[str, typer.Option(help="original, shifted (the last span ends now) or backfill (original times, outside all gates).")] = "shifted",
-    same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep trace and span ids; moved traces get new ones otherwise.")] = False,
+    times: Annotated[
+        str, typer.Option(help="original, shifted (the last span ends now) or backfill (original times, outside all gates).")
+    ] = "shifted",
+    same_ids: Annotated[
+        bool, typer.Option("--same-ids", help="Keep trace and span ids; moved traces get new ones otherwise.")
+    ] = False,
     key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
 ) -> None:
     """Send recorded traces through an OTLP endpoint."""
@@ -82,7 +90,10 @@ def run(
 
 
 @app.command()
-def check(config: Annotated[Path | None, typer.Argument(help="The file to check; ./tracegrade.yaml by default.")] = None, as_json: AsJson = False) -> None:
+def check(
+    config: Annotated[Path | None, typer.Argument(help="The file to check; ./tracegrade.yaml by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Explain what is wrong with a configuration, by line, or what it comes to."""
     raise typer.Exit(commands.check(config, as_json=as_json))
 

@@ -11,7 +11,8 @@ import msgspec
 from rich.progress import Progress
 
 from collectors.replay import Protocol, Times, read, retime, send
-from pipeline.apps import served, show, up as running
+from pipeline.apps import served, show
+from pipeline.apps import up as running
 from pipeline.apps.bench import measure
 from pipeline.apps.demo.play import play
 from pipeline.config.check import check as check_file

@@ -16,12 +16,12 @@ from collectors.otlp.keys import keys_from
 from collectors.otlp.receiver import Receiver
 from pipeline.apps.api import api_routes
 from pipeline.apps.telemetry import meter_provider
-from pipeline.config.grading import Graders, contracts, grading_of, graders_of
+from pipeline.config.grading import Graders, contracts, graders_of, grading_of, idle_contracts
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.errors import ConfigurationError
 from pipeline.judges.judge import Judge
 from pipeline.judges.openai import OpenAIModel
-from pipeline.model.result import Judgment, JudgeRequest, Kind
+from pipeline.model.result import JudgeRequest, Judgment, Kind
 from pipeline.model.time import MINUTE
 from pipeline.runtime.clock import Clock, SystemClock
 from pipeline.runtime.desk import Ask
@@ -51,7 +51,9 @@ class Served(msgspec.Struct, frozen=True):
 class Product:
     """The embedded pipeline with its servers, as an async context manager: started on entry, drained and stopped on exit."""
 
-    def __init__(self, settings: TracegradeSettings, store: Store, clock: Clock | None = None, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, settings: TracegradeSettings, store: Store, clock: Clock | None = None, environment: Mapping[str, str] = os.environ
+    ) -> None:
         self.settings = settings
         self.store = store
         self.clock = clock or SystemClock()
@@ -89,7 +91,14 @@ class Product:
             self.store,
             Assembly(read=read, settings=settings.assemble, grading_of=grading_of(settings)),
             await self._ask(graders, stack),
-            Gates(self.store, settings.gates, settings.assemble.idle_timeout, settings.judge.deadline, kinds),
+            Gates(
+                self.store,
+                settings.gates,
+                settings.assemble.idle_timeout,
+                settings.judge.deadline,
+                kinds,
+                idle_contracts(settings),
+            ),
             Messenger(
                 self.store,
                 {alert.name: Webhook(alert, session) for alert in settings.alerts},
@@ -133,7 +142,9 @@ class Product:
             await site.start()
         except OSError as error:
             where = f"{receiver_settings.host}:{receiver_settings.http_port}"
-            raise ConfigurationError(f"receiver.http_port: cannot listen on {where}: {error.strerror}; write another port") from None
+            raise ConfigurationError(
+                f"receiver.http_port: cannot listen on {where}: {error.strerror}; write another port"
+            ) from None
         listening = await grpc.serve(receiver, receiver_settings.host, receiver_settings.grpc_port)
         stack.push_async_callback(listening.server.stop, GRACE)
         host, port = site_runner.addresses[0][:2]

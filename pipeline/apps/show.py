@@ -1,6 +1,7 @@
 """Show: what is in the store, for a terminal. Every table has its numbers' names; nothing unknown is shown as 0."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
@@ -8,6 +9,8 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
+
+from pipeline.model.time import SECOND
 
 COLOURS: Final = {"pass": "green", "fail": "red", "insufficient_evidence": "yellow", "grader_error": "magenta"}
 UNKNOWN: Final = "–"
@@ -24,7 +27,7 @@ def scoreboard(runs: Sequence[Mapping[str, Any]], accounting: Mapping[str, Any])
         ("verdict", {"no_wrap": True}),
         ("first reason", {"overflow": "ellipsis", "no_wrap": True, "ratio": 1}),
     ):
-        table.add_column(name, **options)  # type: ignore[arg-type]
+        table.add_column(name, **options)
     for run in runs:
         table.add_row(
             str(run["run_id"])[:10],
@@ -38,19 +41,18 @@ def scoreboard(runs: Sequence[Mapping[str, Any]], accounting: Mapping[str, Any])
 
 
 def _agent(run: Mapping[str, Any]) -> str:
-    version = "" if run["agent_version"] == "unknown" else f" {run['agent_version']}"
-    return f"{run['agent']}{version}{' (converted)' if run['converted'] else ''}"
+    cohort = run["cohort"]
+    version = "" if cohort["version"] == "unknown" else f" {cohort['version']}"
+    return f"{cohort['agent']}{version}{' (converted)' if run['converted'] else ''}"
 
 
 def _tools(run: Mapping[str, Any]) -> str:
-    names = list(run["tools"])
-    errors = int(run.get("tool_errors", 0) or 0)
-    shown = ", ".join(names) if names else UNKNOWN
-    return f"{shown} ({errors} failed)" if errors else shown
+    shown = ", ".join(run["tools"]) or UNKNOWN
+    return f"{shown} ({run['failed_calls']} failed)" if run["failed_calls"] else shown
 
 
 def _verdict(run: Mapping[str, Any]) -> Text:
-    said = str(run["verdict"] or run["class"])
+    said = str(run["verdict"] or run["run_class"])
     return Text(said, style=COLOURS.get(said, "cyan"))
 
 
@@ -68,27 +70,41 @@ def accounting_line(accounting: Mapping[str, Any]) -> RenderableType:
 
 def run(detail: Mapping[str, Any]) -> RenderableType:
     """Return everything that is stored of one run."""
-    row = detail["run"]
+    line = detail["line"]
+    cohort = line["cohort"]
     head = Table.grid(padding=(0, 2))
-    for name in (
-        "run_id",
-        "trace_id",
-        "agent",
-        "agent_version",
-        "environment",
-        "started_at",
-        "ended_at",
-        "ended",
-        "class",
-        "class_reason",
-    ):
-        head.add_row(Text(name, style="bold"), Text(str(row.get(name) or UNKNOWN)))
-    head.add_row(Text("verdict", style="bold"), Text(f"{row.get('verdict') or UNKNOWN}: {row.get('verdict_reason') or ''}"))
-    parts: list[RenderableType] = [head, _text("request", row.get("request")), _text("answer", row.get("answer"))]
-    parts.append(_calls(row.get("tool_calls") or []))
-    parts.append(_results(detail["results"]))
-    parts.extend(_more(detail))
+    facts = {
+        "run": line["run_id"],
+        "trace": line["trace_id"],
+        "agent": f"{cohort['agent']}, version {cohort['version']}, environment {cohort['environment']}",
+        "time": f"{utc(line['start_ns'])} to {utc(line['end_ns'])} UTC",
+        "ended": f"{detail['ended']}{': ' + detail['error'] if detail['error'] else ''}",
+        "class": f"{line['run_class']} {line['class_reason']}",
+        "verdict": f"{line['verdict'] or UNKNOWN}: {line['reason'] or UNKNOWN}",
+        "sampling": f"{detail['sampling_plan']}, inclusion probability {detail['inclusion_probability']:g}",
+        "models": f"{', '.join(detail['models']) or UNKNOWN}, {detail['model_calls']} calls, {_tokens(detail)}",
+        "sub-agents": ", ".join(detail["agents"]) or UNKNOWN,
+        "flags": ", ".join(detail["flags"]) or UNKNOWN,
+    }
+    if not detail["live"]:
+        facts["retracted"] = f"merged into {detail['merged_into']}"
+    for name, value in facts.items():
+        head.add_row(Text(name, style="bold"), Text(value))
+    parts: list[RenderableType] = [head, _text("request", detail["request"]), _text("answer", detail["answer"])]
+    parts += [_calls(detail["tool_calls"]), _results(detail["results"])]
+    parts += [trips(detail["trips"])] if detail["trips"] else []
+    parts += [Text(f"feedback {one['value']:g} by {one['author'] or UNKNOWN}: {one['comment']}") for one in detail["feedback"]]
     return Group(*parts)
+
+
+def _tokens(detail: Mapping[str, Any]) -> str:
+    given, taken = detail["input_tokens"], detail["output_tokens"]
+    return f"{UNKNOWN if given is None else given} tokens in, {UNKNOWN if taken is None else taken} out"
+
+
+def utc(ns: int) -> str:
+    """Return a time as people read it: UTC, to the second."""
+    return datetime.fromtimestamp(ns // SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S") if ns else UNKNOWN
 
 
 def trips(made: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -100,7 +116,11 @@ def trips(made: Sequence[Mapping[str, Any]]) -> RenderableType:
         cohort = trip["cohort"]
         said = str(trip["transition"])
         cells = (trip["gate"], cohort["agent"], cohort["environment"])
-        table.add_row(*(escape(str(cell)) for cell in cells), Text(said, style="red" if said == "fired" else "green"), escape(str(trip["why"])))
+        table.add_row(
+            *(escape(str(cell)) for cell in cells),
+            Text(said, style="red" if said == "fired" else "green"),
+            escape(str(trip["why"])),
+        )
     return table
 
 
@@ -139,14 +159,6 @@ def _results(results: Sequence[Mapping[str, Any]]) -> RenderableType:
             *(escape(str(cell)) for cell in cells),
         )
     return table
-
-
-def _more(detail: Mapping[str, Any]) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for name in ("trips", "feedback"):
-        for one in detail.get(name) or ():
-            parts.append(Text(f"{name[:-1] if name == 'trips' else name}: {dict(one)}"))
-    return parts
 
 
 def print_to_terminal(what: RenderableType) -> None:

@@ -25,7 +25,13 @@ async def run(settings: TracegradeSettings) -> int:
     try:
         async with Product(settings, store) as product:
             where = settings.store.url or str(settings.store.path)
-            log.info("up", store=where, http=product.served.http_url, grpc=product.served.grpc_address, status_page=product.served.http_url)
+            log.info(
+                "up",
+                store=where,
+                http=product.served.http_url,
+                grpc=product.served.grpc_address,
+                status_page=product.served.http_url,
+            )
             if settings.store.url is None:
                 served.announce(settings.store.path, product.served.http_url)
             code = await _until(stop, product)

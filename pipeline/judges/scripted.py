@@ -176,11 +176,13 @@ def _respond(canned: Canned) -> web.Response:
     return web.Response(text=canned.body, status=canned.status, headers=canned.headers, content_type=canned.content_type)
 
 
-async def _serve(port: int) -> None:
+async def serve_forever(port: int) -> int:
+    """Say where the scripted judge listens, and serve until cancelled or interrupted."""
     async with ScriptedJudge(port=port) as judge:
         sys.stdout.write(f"scripted judge, no judge of quality: base_url {judge.url}, model {MODEL}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
+    return 0
 
 
 def main() -> None:
@@ -189,7 +191,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     port = parser.parse_args().port
     try:
-        asyncio.run(_serve(port))
+        asyncio.run(serve_forever(port))
     except KeyboardInterrupt:
         sys.stdout.write("\n")
 

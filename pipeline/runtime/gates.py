@@ -1,6 +1,6 @@
 """Gates: windows and failing runs in, trips out. The trips are written first; every state can be rebuilt from them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -47,10 +47,18 @@ class Gates:
     """The gates of all cohorts that this process owns."""
 
     def __init__(
-        self, store: GateStore, gates: Sequence[FloorGate | HardGate], idle_ns: int, judge_deadline_ns: int, kinds: dict[str, str]
+        self,
+        store: GateStore,
+        gates: Sequence[FloorGate | HardGate],
+        idle_ns: int,
+        judge_deadline_ns: int,
+        kinds: Mapping[str, str],
+        idle_contracts: frozenset[str] = frozenset(),
     ) -> None:
+        """Take the kind of each dimension that is code's, and the contracts whose scores are shown and decide nothing."""
         self._store = store
         self._gates = gates
+        self._idle_contracts = idle_contracts
         self._allowances = {
             gate.name: gate_floor.allowance(kinds.get(gate.dimension, ""), idle_ns, judge_deadline_ns)
             for gate in gates
@@ -113,7 +121,8 @@ class Gates:
         windows = await self._store.unread_windows(
             state.project, state.cohort.id, gate.dimension, gate.window, state.last_window_ns
         )
-        return gate_floor.on_windows(gate, state, windows, now, self._allowances[gate.name])
+        deciding = [window for window in windows if window.series.contract not in self._idle_contracts]
+        return gate_floor.on_windows(gate, state, deciding, now, self._allowances[gate.name])
 
     def _hard(self, gate: HardGate, state: GateState, failures: Sequence[Failure], now: int) -> Turn:
         known = {trip.run_id for key, trips in self._trips.items() if key[:2] == (state.project, gate.name) for trip in trips}

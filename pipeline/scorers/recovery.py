@@ -55,7 +55,7 @@ def _lost(run: Run, alternatives: Alternatives) -> list[ToolCall]:
     return lost
 
 
-def recovery_runs(run: Run, verdict: Verdict, verdict_contract: str = "") -> Result | None:
+def recovery_runs(run: Run, verdict: Verdict, verdict_contract: str) -> Result | None:
     """Say whether a run with a tool error succeeded: 1 if its verdict is pass, 0 if fail, undecided while the verdict is.
 
     Absent without errors. It is a composite, not a code result: it rests on the verdict and must be weighted like it.

@@ -20,7 +20,8 @@ def unknown_tools(run: Run) -> Finding | None:
         return None
     if not run.tools:
         return unknown(Missing.TOOLS_NOT_CAPTURED, "no span says which tools were offered", upper=float(len(run.tool_calls)))
-    offered = {tool.name for tool in run.tools}
+    # Some frameworks call a sub-agent like a tool and list it nowhere (smolagents' managed agents).
+    offered = {tool.name for tool in run.tools} | set(run.agents)
     strange = [call for call in run.tool_calls if call.name not in offered]
     if not strange:
         return measured(0.0, holds=True)

@@ -26,16 +26,20 @@ def final_answer(lineage: Lineage) -> str | None:
 
 def _said(step: Step, lineage: Lineage) -> str | None:
     """Return the step's last word; an empty text is the word that there is no answer."""
-    depth = len(lineage.steps)
-    for _ in range(depth + 1):
+    while True:
+        voices = _voices(step, lineage)
+        if step.kind is StepKind.MODEL:  # below a call hang only calls beside it that have lost their parent
+            voices = [one for one in voices if not lineage.repeats(one) and _ended(one) > _ended(step)]
         output = _output(step, lineage)
-        if output and OPAQUE not in step.flags and not _pending(output):
+        if output and OPAQUE not in step.flags and not _pending(output) and not (voices and step.kind is StepKind.MODEL):
             return _last_text(output)
-        voices = [] if step.kind is StepKind.MODEL else _voices(step, lineage)
         if not voices:
             return None
-        step = max(voices, key=lambda one: (one.end_ns or one.start_ns, one.start_ns))
-    return None
+        step = max(voices, key=_ended)
+
+
+def _ended(step: Step) -> tuple[int, int]:
+    return step.end_ns or step.start_ns, step.start_ns
 
 
 def _output(step: Step, lineage: Lineage) -> tuple[Message, ...]:

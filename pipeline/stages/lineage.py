@@ -35,24 +35,35 @@ class Lineage:
         self.steps = steps
         known = {step.span_id for step in steps}
         self._children: dict[str, list[Step]] = {}
+        adopted: list[Step] = []
         for step in steps:
-            if step.span_id != head.span_id:
-                above = step.parent_id if step.parent_id in known and step.parent_id != step.span_id else head.span_id
-                self._children.setdefault(above, []).append(step)
-        self._actors = {step.span_id: actor for step, actor in self._walk(head)}
+            if step.parent_id in known:
+                self._children.setdefault(step.parent_id, []).append(step)
+            elif step.span_id != head.span_id:
+                adopted.append(step)
+        self._children.get(head.parent_id, [head]).remove(head)
+        self._actors = self._walk(head)
+        for step in (*adopted, *steps):
+            if step.span_id not in self._actors:
+                if step.parent_id in known:  # in a cycle, or below one: cut it open here
+                    self._children[step.parent_id].remove(step)
+                self._children.setdefault(head.span_id, []).append(step)
+                self._actors |= self._walk(step)
 
     def children(self, step: Step) -> list[Step]:
         """Steps directly below."""
         return self._children.get(step.span_id, [])
 
-    def _walk(self, head: Step) -> Iterator[tuple[Step, Step | None]]:
-        """Yield every step with the nearest agent, tool or model step above it."""
-        waiting: list[tuple[Step, Step | None]] = [(head, None)]
+    def _walk(self, top: Step) -> dict[str, Step | None]:
+        """Return the nearest agent, tool or model step above each step from ``top`` on down; none is known above ``top``."""
+        found: dict[str, Step | None] = {}
+        waiting: list[tuple[Step, Step | None]] = [(top, None)]
         while waiting:
             step, actor = waiting.pop()
-            yield step, actor
+            found[step.span_id] = actor
             below = step if step.kind in _ACTORS else actor
             waiting.extend((child, below) for child in self.children(step))
+        return found
 
     def repeats(self, step: Step) -> bool:
         """Whether the step tells again of the call that the step above it is about."""

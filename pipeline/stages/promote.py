@@ -16,6 +16,7 @@ from pipeline.model import ids
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.step import ToolCall
 from pipeline.model.time import SECOND
+from pipeline.scorers.calls import took_place
 
 CANDIDATE: Final = "candidate"
 WITHDRAWN: Final = "withdrawn"
@@ -23,7 +24,6 @@ DECIDED: Final = frozenset({"accepted", "rejected", "retired"})
 """States that people give."""
 HELD_OUT_SHARE: Final = 0.3
 """Share of requests kept for the audit; a constant, because changing it would move cases between the splits."""
-_NOT_EXECUTED: Final = "not executed"
 
 
 class FailingRun(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ def _made(run: FailingRun, case_id: str, count: int) -> GoldenCase:
         representative=run.run_id,
         runs=count,
         answer=run.answer,
-        reference_tools=tuple(_suggested(call) for call in run.tool_calls if call.error != _NOT_EXECUTED),
+        reference_tools=tuple(_suggested(call) for call in run.tool_calls if took_place(call)),
         why=run.reasons,
         provenance={
             "run_id": run.run_id,

@@ -10,6 +10,7 @@ from pipeline.model.result import Feedback
 from pipeline.model.run import Run
 from pipeline.model.settings import Settings
 from pipeline.model.version import Sampling
+from pipeline.scorers.calls import failed
 
 
 class KeepRule(StrEnum):
@@ -46,5 +47,5 @@ def sample(run: Run, feedback: Sequence[Feedback], settings: SampleSettings) -> 
 
 def _holds(rule: KeepRule, run: Run, feedback: Sequence[Feedback]) -> bool:
     if rule is KeepRule.ERROR:
-        return run.error is not None or any(call.error is not None for call in run.tool_calls)
+        return run.error is not None or any(map(failed, run.tool_calls))
     return any(one.value < 0 for one in feedback)

@@ -12,7 +12,10 @@ from sinks.clickhouse.run_rows import NOT_AN_AGENT_RUN, cohort_of
 
 _PROJECTS: Final = "SELECT DISTINCT project FROM runs ORDER BY project"
 _BOARD: Final = """
-SELECT run_id, trace_id, agent, agent_version, environment, steps, tool_call_count, verdict, verdict_reason, class, class_reason, converted,
+SELECT run_id, trace_id, agent, agent_version, environment, steps, tool_call_count,
+    arrayDistinct(JSONExtract(tool_calls, 'Array(Tuple(name String))').name) AS called,
+    arrayCount(error -> error IS NOT NULL, JSONExtract(tool_calls, 'Array(Tuple(error Nullable(String)))').error) AS failed_calls,
+    verdict, verdict_reason, class, class_reason, converted,
     composite_low, composite_high, started_at, ended_at, dialects
 FROM runs FINAL
 WHERE project = {project:String} AND state = 'live' AND ({agent:String} = '' OR agent = {agent:String})
@@ -37,6 +40,10 @@ class BoardRow(msgspec.Struct, frozen=True):
     cohort: Cohort
     steps: int
     tool_calls: int
+    tools: tuple[str, ...]
+    """Names of the tools that were called, in the order of their first call."""
+    failed_calls: int
+    """Calls that failed, or that were asked for and never executed."""
     verdict: str | None
     """None while a judgment is outstanding that could still decide."""
     reason: str
@@ -99,6 +106,8 @@ def board_row_of(row: Row) -> BoardRow:
         cohort=cohort_of(row),
         steps=row["steps"],
         tool_calls=row["tool_call_count"],
+        tools=tuple(row["called"]),
+        failed_calls=row["failed_calls"],
         verdict=row["verdict"],
         reason=row["verdict_reason"],
         run_class=row["class"],

@@ -1,4 +1,4 @@
-"""Rows of facts: spans, judgments, feedback, and what the judge was asked and said. Each as it is stored, and back."""
+"""Rows of facts: spans, judgments, feedback, and the contracts that judgments name. Each as it is stored, and back."""
 
 from typing import Any, Final
 
@@ -18,45 +18,6 @@ _links = msgspec.json.Decoder(tuple[Link, ...]).decode
 
 SPAN_IDENTITY: Final = ("project", "trace_id", "span_id", "content_hash", "received_at")
 """The content hash covers every other column."""
-
-
-class JudgeVote(msgspec.Struct, frozen=True):
-    """One call of the judge. The intent is written before the call, the reply after it, under the same key.
-
-    What has an intent and no reply was paid for and lost: at most the calls in flight at a kill.
-    """
-
-    project: str
-    run_id: str
-    transcript_hash: str
-    contract: str
-    dimension: str
-    vote: int
-    attempt: int
-    at_ns: int
-    replied: bool = False
-    raw_reply: str = ""
-    outcome: Outcome | None = None
-    """None while there is no reply."""
-    score: float | None = None
-    reason: str = ""
-    model: str = ""
-    served_model: str = ""
-    fingerprint: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """What a judge's contract has earned on a dimension. ``source`` says where that comes from, such as a file."""
-
-    project: str
-    contract: str
-    dimension: str
-    authority: str
-    source: str
-    version: int
 
 
 def span_row(span: Span) -> Row:
@@ -198,67 +159,6 @@ def feedback_of(row: Row) -> Feedback:
     )
 
 
-def vote_row(vote: JudgeVote) -> Row:
-    """Return a call of the judge as it is stored; the reply supersedes its intent."""
-    return {
-        "project": vote.project,
-        "run_id": vote.run_id,
-        "transcript_hash": vote.transcript_hash,
-        "contract": vote.contract,
-        "dimension": vote.dimension,
-        "vote": vote.vote,
-        "attempt": vote.attempt,
-        "state": "reply" if vote.replied else "intent",
-        "raw_reply": vote.raw_reply,
-        "outcome": vote.outcome or "",
-        "score": vote.score,
-        "reason": vote.reason,
-        "model": vote.model,
-        "served_model": vote.served_model,
-        "fingerprint": vote.fingerprint,
-        "input_tokens": count(vote.input_tokens),
-        "output_tokens": count(vote.output_tokens),
-        "cost_usd": vote.cost_usd,
-        "at": instant(vote.at_ns),
-        "version": int(vote.replied),
-    }
-
-
-def vote_of(row: Row) -> JudgeVote:
-    """Return the judge's call of a row."""
-    return JudgeVote(
-        project=row["project"],
-        run_id=row["run_id"],
-        transcript_hash=row["transcript_hash"],
-        contract=row["contract"],
-        dimension=row["dimension"],
-        vote=row["vote"],
-        attempt=row["attempt"],
-        at_ns=ns(row["at"]),
-        replied=row["state"] == "reply",
-        raw_reply=row["raw_reply"],
-        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
-        score=row["score"],
-        reason=row["reason"],
-        model=row["model"],
-        served_model=row["served_model"],
-        fingerprint=row["fingerprint"],
-        input_tokens=row["input_tokens"],
-        output_tokens=row["output_tokens"],
-        cost_usd=row["cost_usd"],
-    )
-
-
 def contract_row(contract: Contract) -> Row:
     """Return a contract as it is stored, under its hash."""
     return {"contract": contract.hash, "dimension": contract.dimension, "kind": contract.kind, "body": contract.canonical}
-
-
-def calibration_row(calibration: Calibration) -> Row:
-    """Return a calibration as it is stored."""
-    return msgspec.structs.asdict(calibration)
-
-
-def calibration_of(row: Row) -> Calibration:
-    """Return the calibration of a row."""
-    return Calibration(**row)

@@ -7,17 +7,7 @@ from pipeline.model.contract import Contract
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
 from sinks.clickhouse.connection import Database
-from sinks.clickhouse.fact_rows import (
-    SPAN_IDENTITY,
-    Calibration,
-    JudgeVote,
-    calibration_row,
-    contract_row,
-    feedback_row,
-    judgment_row,
-    span_row,
-    vote_row,
-)
+from sinks.clickhouse.fact_rows import SPAN_IDENTITY, contract_row, feedback_row, judgment_row, span_row
 from sinks.clickhouse.rows import insert, insert_facts
 
 
@@ -36,19 +26,9 @@ def insert_feedback(database: Database, feedback: Sequence[Feedback]) -> None:
     insert_facts(database, "feedback", [feedback_row(one) for one in feedback])
 
 
-def insert_votes(database: Database, votes: Iterable[JudgeVote]) -> None:
-    """Store calls of the judge: each before it is made, and again with its reply."""
-    insert(database, "judge_votes", [vote_row(vote) for vote in votes])
-
-
 def insert_contracts(database: Database, contracts: Iterable[Contract]) -> None:
     """Store what results are made under, so that a hash in a row can be read."""
     insert(database, "contracts", [contract_row(contract) for contract in contracts])
-
-
-def insert_calibrations(database: Database, calibrations: Iterable[Calibration]) -> None:
-    """Store what judges have earned."""
-    insert(database, "calibrations", [calibration_row(calibration) for calibration in calibrations])
 
 
 def bury(database: Database, project: str, origin: str, reason: str, body: bytes) -> None:

@@ -1,14 +1,11 @@
-"""Gates: their states, what they said and to whom, and the failing runs that hard gates act on. What the gate process starts from."""
+"""Gates: the windows they read, their states, what they said and to whom. What the gate process starts from."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-
-from pipeline.model.run import Place
 from pipeline.model.time import SECOND
 from pipeline.model.window import GateState, Notification, Trip, Window
-from sinks.clickhouse.connection import Database, Row
+from sinks.clickhouse.connection import Database
 from sinks.clickhouse.gate_rows import (
     gate_state_of,
     gate_state_row,
@@ -18,8 +15,7 @@ from sinks.clickhouse.gate_rows import (
     trip_row,
     window_of,
 )
-from sinks.clickhouse.rows import insert, instant, minute, ns
-from sinks.clickhouse.run_rows import place_of
+from sinks.clickhouse.rows import insert, instant, minute
 
 _STATES: Final = "SELECT * FROM gate_states FINAL ORDER BY project, gate, cohort_id"
 _TRIPS: Final = "SELECT * FROM trips FINAL ORDER BY at, project, gate, cohort_id, trip_id, transition, run_id"
@@ -34,14 +30,6 @@ FROM trips FINAL
 WHERE transition != 'run' AND at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
     AND (project, trip_id, transition) NOT IN (SELECT project, trip_id, transition FROM notifications)
 ORDER BY at, project, trip_id, transition
-"""
-_FAILING: Final = """
-SELECT project, trace_id, run_id, agent, agent_version, environment, minute, dimension, contract, version, reason, inserted_at
-FROM results FINAL
-WHERE project = {project:String} AND dimension IN {dimensions:Array(String)}
-    AND inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
-    AND outcome = 'fail' AND weight > 0 AND series = 'live'
-ORDER BY minute, run_id, dimension, contract
 """
 # A verdict that fails says nothing of a check, and a composite never does.
 _STILL_FAILING: Final = """
@@ -63,21 +51,6 @@ WHERE project = {project:String} AND cohort_id = {cohort:String} AND length_s = 
     AND window_start > toDateTime64({after:Int64}, 0, 'UTC')
 ORDER BY window_start, contract
 """
-
-
-class FailingResult(msgspec.Struct, frozen=True):
-    """A result that counts and is a failure: what a hard gate acts on."""
-
-    project: str
-    trace_id: str
-    run_id: str
-    place: Place
-    dimension: str
-    contract: str
-    version: int
-    reason: str
-    inserted_ns: int
-    """When the engine stored the row, by its own clock."""
 
 
 def write_gate_states(database: Database, states: Iterable[GateState]) -> None:
@@ -138,26 +111,6 @@ def unnotified_trips(database: Database, since_ns: int = 0) -> list[Trip]:
     return [trip_of(row) for row in database.query(_UNNOTIFIED, {"since": instant(since_ns)})]
 
 
-def failing_results(database: Database, project: str, dimensions: Sequence[str], since_ns: int = 0) -> list[FailingResult]:
-    """Return the live failures of these dimensions that were stored at or after ``since_ns``, by the engine's clock."""
-    parameters = {"project": project, "dimensions": list(dimensions), "since": instant(since_ns)}
-    return [_failing(row) for row in database.query(_FAILING, parameters)]
-
-
 def still_failing(database: Database, project: str, run_ids: Sequence[str]) -> set[str]:
     """Return those of the runs that are live and fail a check or a judged dimension now."""
     return {row["run_id"] for row in database.query(_STILL_FAILING, {"project": project, "runs": list(run_ids)})}
-
-
-def _failing(row: Row) -> FailingResult:
-    return FailingResult(
-        project=row["project"],
-        trace_id=row["trace_id"],
-        run_id=row["run_id"],
-        place=place_of(row),
-        dimension=row["dimension"],
-        contract=row["contract"],
-        version=row["version"],
-        reason=row["reason"],
-        inserted_ns=ns(row["inserted_at"]),
-    )

@@ -28,12 +28,6 @@ SELECT project, agent, run_id, trace_id, version, state, failing, failing_reason
 FROM runs FINAL
 WHERE project = {project:String} AND run_id IN {runs:Array(String)}
 """
-_FAILING: Final = """
-SELECT project, agent, run_id, trace_id, version, state, failing, failing_reasons, request, answer, tool_calls, minute
-FROM runs FINAL
-WHERE project = {project:String} AND agent = {agent:String} AND state = 'live' AND failing
-ORDER BY run_id
-"""
 _CASES_OF_RUNS: Final = """
 SELECT DISTINCT run_id, case_id
 FROM golden_members
@@ -79,11 +73,6 @@ def runs_by_id(database: Database, project: str, run_ids: Sequence[str]) -> dict
     """Return the latest rows of these runs, failing or not."""
     rows = database.query(_BY_ID, {"project": project, "runs": list(run_ids)})
     return {row["run_id"]: _failing_run(row) for row in rows}
-
-
-def failing_runs(database: Database, project: str, agent: str) -> list[FailingRun]:
-    """Return the live runs of an agent that are failures worth keeping."""
-    return [_failing_run(row) for row in database.query(_FAILING, {"project": project, "agent": agent})]
 
 
 def cases_of_runs(database: Database, project: str, run_ids: Sequence[str]) -> dict[str, list[str]]:

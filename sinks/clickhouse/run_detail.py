@@ -5,15 +5,17 @@ from typing import Any, Final
 import msgspec
 
 from pipeline.errors import ConfigurationError
+from pipeline.judges.votes import Vote
 from pipeline.model.result import Feedback, Judgment, Result
 from pipeline.model.step import ToolCall
 from pipeline.model.window import Trip
 from sinks.clickhouse.board import BoardRow, board_row_of
 from sinks.clickhouse.connection import Database, Row
-from sinks.clickhouse.fact_rows import JudgeVote, feedback_of, judgment_of, vote_of
+from sinks.clickhouse.fact_rows import feedback_of, judgment_of
 from sinks.clickhouse.gate_rows import trip_of
 from sinks.clickhouse.rows import ns_or_zero
 from sinks.clickhouse.run_rows import LIVE, result_of, tool_calls_of
+from sinks.clickhouse.votes import votes_of_run
 
 CANDIDATES: Final = 10
 """Runs that are listed where a prefix fits several."""
@@ -40,12 +42,6 @@ SELECT *
 FROM judgments FINAL
 WHERE project = {project:String} AND trace_id = {trace:String} AND run_id = {run:String}
 ORDER BY judged_at, dimension, judgment_id
-"""
-_VOTES: Final = """
-SELECT *
-FROM judge_votes FINAL
-WHERE project = {project:String} AND run_id = {run:String}
-ORDER BY at, dimension, vote, attempt
 """
 _FEEDBACK: Final = """
 SELECT *
@@ -101,7 +97,7 @@ class RunDetail(msgspec.Struct, frozen=True):
     results: tuple[Result, ...] = ()
     judgments: tuple[Judgment, ...] = ()
     """All that were ever made, superseded ones too."""
-    votes: tuple[JudgeVote, ...] = ()
+    votes: tuple[Vote, ...] = ()
     feedback: tuple[Feedback, ...] = ()
     trips: tuple[Trip, ...] = ()
 
@@ -125,7 +121,7 @@ def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
         transcript=transcripts[0]["body"] if transcripts else None,
         results=tuple(result_of(one) for one in database.query(_RESULTS, of_run)),
         judgments=tuple(judgment_of(one) for one in database.query(_JUDGMENTS, of_trace)),
-        votes=tuple(vote_of(one) for one in database.query(_VOTES, of_run)),
+        votes=tuple(votes_of_run(database, project, run_id)),
         feedback=tuple(feedback_of(one) for one in database.query(_FEEDBACK, of_trace)),
         trips=tuple(trip_of(one) for one in database.query(_TRIPS, of_run)),
     )

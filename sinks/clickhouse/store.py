@@ -7,6 +7,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from pipeline.config.store import StoreSettings
+from pipeline.judges.votes import Vote, VoteKey
 from pipeline.model import ids
 from pipeline.model.contract import Contract
 from pipeline.model.golden import GoldenCase, GoldenMember
@@ -15,10 +16,10 @@ from pipeline.model.run import Place
 from pipeline.model.span import Span
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from pipeline.model.window import GateState, Notification, Series, Sums, Trip, Window
+from pipeline.stages.gate_hard import Failure
 from pipeline.stages.promote import FailingRun
-from sinks.clickhouse import board, facts, gates, golden, minutes, recovery, run_detail, traces, writer
+from sinks.clickhouse import board, facts, failures, gates, golden, minutes, recovery, run_detail, traces, votes, writer
 from sinks.clickhouse.connection import Database, connect
-from sinks.clickhouse.fact_rows import Calibration, JudgeVote
 from sinks.clickhouse.migrate import migrate
 
 P = ParamSpec("P")
@@ -34,6 +35,7 @@ class Store:
 
     def __init__(self, writer: Database, reader: Database) -> None:
         self._writer, self._reader = writer, reader
+        self._votes = votes.VoteBuffer()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
 
@@ -83,17 +85,22 @@ class Store:
         """Store feedback durably."""
         await self._write(facts.insert_feedback, feedback)
 
-    async def insert_votes(self, votes: Sequence[JudgeVote]) -> None:
-        """Store calls of the judge, before and after they are made."""
-        await self._write(facts.insert_votes, votes)
-
     async def insert_contracts(self, contracts: Sequence[Contract]) -> None:
         """Store what results are made under."""
         await self._write(facts.insert_contracts, contracts)
 
-    async def insert_calibrations(self, calibrations: Sequence[Calibration]) -> None:
-        """Store what judges have earned."""
-        await self._write(facts.insert_calibrations, calibrations)
+    async def recall(self, key: VoteKey) -> Vote | None:
+        """Return the latest row of a call of the judge, None where it was never begun."""
+        return await self._read(votes.recall, key)
+
+    async def intent(self, vote: Vote) -> None:
+        """Keep that a call is about to be made; it is stored when this returns."""
+        self._votes.add(vote)
+        await self._write(self._votes.flush)
+
+    async def reply(self, vote: Vote) -> None:
+        """Keep what became of a call."""
+        await self.intent(vote)
 
     async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
         """Keep what could not be processed."""
@@ -169,9 +176,13 @@ class Store:
         """Return the published windows of one dimension that start after a time."""
         return await self._read(gates.unread_windows, project, cohort_id, dimension, length_ns, after_ns)
 
-    async def failing_results(self, project: str, dimensions: Sequence[str], since_ns: int = 0) -> list[gates.FailingResult]:
-        """Return the live failures of these dimensions that were stored since."""
-        return await self._read(gates.failing_results, project, dimensions, since_ns)
+    async def failures(self, touched: Sequence[golden.TouchedMinute]) -> list[Failure]:
+        """Return the failing code results of these minutes."""
+        return await self._read(failures.failures, touched)
+
+    async def untripped_failures(self, since_ns: int = 0) -> list[Failure]:
+        """Return the failing code results whose run no trip names."""
+        return await self._read(failures.untripped_failures, since_ns)
 
     async def still_failing(self, project: str, run_ids: Sequence[str]) -> set[str]:
         """Return those of the runs that are live and fail a check now."""

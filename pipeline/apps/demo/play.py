@@ -149,7 +149,9 @@ def _say_what_next(console: Console, run_id: str, folder: Path | None, trips: Se
         "tracegrade check": "what the configuration comes to; docs/configuration.md has every key",
     }
     if folder is not None:
-        console.print(f"The data is in {folder}; write [bold]store: {{path: {folder}/data}}[/] and [bold]project: demo[/] into tracegrade.yaml to read it.")
+        console.print(
+            f"The data is in {folder}; write [bold]store: {{path: {folder}/data}}[/] and [bold]project: demo[/] into tracegrade.yaml to read it."
+        )
     width = max(map(len, steps))
     for command, what in steps.items():
         console.print(f"  [bold]{command:{width}}[/]  {what}", highlight=False)

@@ -133,7 +133,7 @@ CREATE TABLE IF NOT EXISTS judge_votes (
     dimension LowCardinality(String),
     vote UInt16,
     attempt UInt16,
-    -- An intent is written before the call, the reply after it: one row in the end.
+    -- An intent is written before the call, what became of it after: one row in the end.
     state LowCardinality(String),
     raw_reply String CODEC(ZSTD(1)),
     outcome LowCardinality(String),
@@ -142,8 +142,8 @@ CREATE TABLE IF NOT EXISTS judge_votes (
     model LowCardinality(String),
     served_model LowCardinality(String),
     fingerprint String,
-    input_tokens UInt64,
-    output_tokens UInt64,
+    input_tokens Nullable(UInt64),
+    output_tokens Nullable(UInt64),
     cost_usd Nullable(Float64),
     at DateTime64(9, 'UTC'),
     version UInt64

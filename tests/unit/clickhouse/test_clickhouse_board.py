@@ -22,6 +22,7 @@ from unit.clickhouse.records import (
 )
 
 from pipeline.errors import ConfigurationError
+from pipeline.judges.votes import Vote, VoteKey, VoteState
 from pipeline.model.result import Feedback, Judgment, Kind, Outcome, Unresolved, Verdict
 from pipeline.model.run import Cohort, Place, RunClass
 from pipeline.model.time import MINUTE, SECOND
@@ -29,10 +30,10 @@ from pipeline.model.version import RunVersion
 from pipeline.model.window import Transition, Trip
 from sinks.clickhouse.board import BoardRow, accounting, projects, scoreboard
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.fact_rows import JudgeVote
-from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans, insert_votes
+from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
 from sinks.clickhouse.gates import write_trips
 from sinks.clickhouse.run_detail import AmbiguousRunError, UnknownRunError, run_detail
+from sinks.clickhouse.votes import VoteBuffer
 from sinks.clickhouse.writer import write
 
 names = (f"accounting-{number}" for number in count())
@@ -91,13 +92,16 @@ def test_a_run_is_read_with_all_that_was_said_of_it_at_the_place_it_has_now(data
         moved, 16, a_result("x", value=1.0, evidence="here"), verdict, sampling=UNSAMPLED, failing=("x",), requested_ns=T0
     )
     judgment = Judgment("detail", TRACE, run.run_id, 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)
-    vote = JudgeVote("detail", run.run_id, "t", "c", "tone", 0, 0, T0)
+    vote = Vote(VoteKey("detail", run.run_id, "t", "c", "tone", 0, 0), VoteState.INTENT, T0)
     thumbs = [Feedback("detail", TRACE, name, -1.0, run_id, received_ns=T0) for name, run_id in (("a", ""), ("b", run.run_id))]
     trip = Trip("detail", "g", "hard", COHORT, "t1", Transition.FIRED, T0, run_id=run.run_id)
     write(database, [a_version(before)])
     write(database, [a_version(after, facts=4, retired=retire(before, 16))])
     insert_judgments(database, [judgment, replace(judgment, run_id="another")])
-    insert_votes(database, [vote, replace(vote, run_id="another")])
+    buffer = VoteBuffer()
+    for one in (vote, replace(vote, key=replace(vote.key, run_id="another"))):
+        buffer.add(one)
+    buffer.flush(database)
     insert_feedback(database, [*thumbs, Feedback("detail", TRACE, "c", 1.0, "another", received_ns=T0)])
     write_trips(database, [trip, replace(trip, run_id="another")])
     read = run_detail(database, "detail", run.run_id[:12].upper())
@@ -160,19 +164,15 @@ def test_every_run_is_accounted_for_once_at_every_moment(
     database: ClickHouse, history: list[tuple[int, int, tuple[RunClass, str]]], merged: set[int], split: int
 ) -> None:
     project = next(names)
-    for some in (history[:split], history):
-        live: dict[int, RunVersion] = {}
+    live: dict[int, RunVersion] = {}
+    for some in (history[:split], history[split:]):
+        versions = []
         for number, facts, (label, reason) in some:
-            run = a_run(project, f"{number:032x}")
-            version = a_run_version(run, 4 * facts, run_class=label, class_reason=reason)
+            version = a_run_version(a_run(project, f"{number:032x}"), 4 * facts, run_class=label, class_reason=reason)
+            versions.append(a_version(version))
             if number not in live or live[number].version <= version.version:
                 live[number] = version
-        # Of equal versions the one written last stays, so every version is written where it stands in the history.
-        for number, facts, (label, reason) in some:
-            write(
-                database,
-                [a_version(a_run_version(a_run(project, f"{number:032x}"), 4 * facts, run_class=label, class_reason=reason))],
-            )
+        write(database, versions)
         told = accounting(database, project)
         assert told.received == len(live)
         assert told.received == told.judged + told.unsampled + told.pending + sum(told.unresolved.values())

@@ -8,9 +8,7 @@ from msgspec.structs import replace
 from unit.clickhouse.records import (
     COHORT,
     M0,
-    PLACE,
     SAMPLED,
-    UNSAMPLED,
     a_result,
     a_run,
     a_run_version,
@@ -21,8 +19,7 @@ from unit.clickhouse.records import (
 )
 
 from pipeline.model.result import Kind, Outcome
-from pipeline.model.run import Place
-from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.window import GateState, GateStatus, Notification, Series, Transition, Trip
 from pipeline.stages.alert import NEVER, confirmed, postponed, refused
 from pipeline.stages.window import MinuteRow, fold, window
@@ -123,47 +120,6 @@ def test_transitions_without_any_notification_are_found_and_runs_that_join_are_n
     gates.write_notifications(database, [a_notification("elsewhere", trip_id="trip-1")])
     assert [trip for trip in gates.unnotified_trips(database) if trip.project == "untold"] == [fired]
     assert [trip for trip in gates.unnotified_trips(database, fired.at_ns + 1) if trip.project == "untold"] == []
-
-
-def failures(database: ClickHouse, project: str, *dimensions: str, since: int = 0) -> list[str]:
-    return [one.run_id for one in gates.failing_results(database, project, dimensions, since)]
-
-
-def test_a_hard_gate_is_given_live_failures_of_its_dimensions(database: ClickHouse) -> None:
-    failing = a_run_version(
-        a_run("hard", "01" * 16), 4, a_result("forbid", outcome=Outcome.FAIL, reason="deleted it"), sampling=UNSAMPLED
-    )
-    passing = a_run_version(a_run("hard", "02" * 16), 4, a_result("forbid"))
-    unknown = a_run_version(a_run("hard", "03" * 16), 4, a_result("forbid", outcome=Outcome.INSUFFICIENT_EVIDENCE))
-    other = a_run_version(a_run("hard", "04" * 16), 4, a_result("limit", outcome=Outcome.FAIL))
-    unsampled = a_run_version(a_run("hard", "05" * 16), 4, a_result("tone", Kind.JUDGED, Outcome.FAIL), sampling=UNSAMPLED)
-    write(database, [a_version(one) for one in (failing, passing, unknown, other, unsampled)])
-    write(database, [a_version(a_run_version(a_run("hard-other"), 4, a_result("forbid", outcome=Outcome.FAIL)))])
-    assert failures(database, "hard", "forbid", "tone") == [failing.run.run_id]
-    assert failures(database, "hard") == []
-    (found,) = gates.failing_results(database, "hard", ["forbid"])
-    assert replace(found, inserted_ns=0) == gates.FailingResult(
-        "hard", "01" * 16, failing.run.run_id, PLACE, "forbid", "c1", 4, "deleted it", 0
-    )
-    assert failures(database, "hard", "forbid", since=found.inserted_ns) == [failing.run.run_id]
-    assert failures(database, "hard", "forbid", since=found.inserted_ns + DAY) == []
-
-
-def test_a_failure_is_gone_once_a_later_version_passes_or_moves_or_is_retracted(database: ClickHouse) -> None:
-    for project in ("passes", "moves", "merges"):
-        write(database, [a_version(a_run_version(a_run(project), 4, a_result("forbid", outcome=Outcome.FAIL)))])
-    run = a_run("passes")
-    write(database, [a_version(a_run_version(run, 8, a_result("forbid")), facts=2)])
-    assert failures(database, "passes", "forbid") == []
-    run = a_run("moves")
-    before = a_run_version(run, 4, a_result("forbid", outcome=Outcome.FAIL))
-    moved = replace(run, place=Place(COHORT, M0 + MINUTE))
-    write(database, [a_version(replace(before, run=moved, version=8), facts=2, retired=retire(before, 8))])
-    assert [one.place.minute_ns for one in gates.failing_results(database, "moves", ["forbid"])] == [M0 + MINUTE]
-    run, heir = a_run("merges"), a_run("merges", head="a9")
-    before = a_run_version(run, 4, a_result("forbid", outcome=Outcome.FAIL))
-    write(database, [a_version(a_run_version(heir, 8), facts=2, retractions=(retract(run, heir, 8),), retired=retire(before, 8))])
-    assert failures(database, "merges", "forbid") == []
 
 
 def test_a_run_is_still_failing_while_it_is_live_and_a_check_or_a_judge_says_so(database: ClickHouse) -> None:

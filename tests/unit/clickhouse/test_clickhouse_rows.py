@@ -23,8 +23,7 @@ from pipeline.model.span import Event, Link, Span, seal
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.version import Retraction
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.fact_rows import JudgeVote, vote_of
-from sinks.clickhouse.facts import bury, insert_contracts, insert_feedback, insert_judgments, insert_spans, insert_votes
+from sinks.clickhouse.facts import bury, insert_contracts, insert_feedback, insert_judgments, insert_spans
 from sinks.clickhouse.run_rows import run_rows, tool_calls_of
 from sinks.clickhouse.traces import load
 from sinks.clickhouse.writer import write
@@ -186,24 +185,6 @@ def test_a_nul_and_quotes_and_backslashes_are_text_like_any_other(database: Clic
     insert_spans(database, [a_span(project=project, name=said)])
     (read,) = load(database, [(project, "ab" * 16)])[project, "ab" * 16].spans
     assert read.name == said
-
-
-def test_a_judges_reply_supersedes_its_intent(database: ClickHouse) -> None:
-    intent = JudgeVote("votes", "r1", "t1", "c1", "tone", 1, 0, T0, model="judge-1")
-    reply = replace(
-        intent,
-        replied=True,
-        raw_reply='{"score": 4}',
-        outcome=Outcome.PASS,
-        score=4.0,
-        input_tokens=10,
-        cost_usd=0.1,
-        at_ns=T0 + 5,
-    )
-    insert_votes(database, [reply])
-    insert_votes(database, [intent])
-    rows = database.query("SELECT * FROM judge_votes FINAL WHERE project = 'votes'")
-    assert [vote_of(row) for row in rows] == [reply]
 
 
 def test_a_contract_is_found_by_its_hash(database: ClickHouse) -> None:

@@ -201,7 +201,7 @@ def test_a_langgraph_agent_is_who_its_metadata_says_and_not_whose_name_says_agen
 
 def test_hand_overs_are_no_tool_calls() -> None:
     of_sdk = step("TOOL", {"input.value": "a", "output.value": "b"}, name="handoff to Refunds Desk", scope_name=OPENAI_AGENTS)
-    command = {"graph": "__parent__", "update": {"messages": []}, "goto": "refunds-desk"}
+    command: dict[str, Any] = {"graph": "__parent__", "update": {"messages": []}, "goto": "refunds-desk"}
     of_langgraph = step("TOOL", {"tool.name": "transfer", "output.value": json.dumps(command)}, scope_name=LANGCHAIN)
     assert (of_sdk.kind, of_sdk.tool, of_sdk.flags) == (StepKind.OTHER, ToolCall("transfer_to_refunds_desk"), ("handoff",))
     assert (of_langgraph.kind, of_langgraph.tool, of_langgraph.flags) == (StepKind.OTHER, ToolCall("transfer"), ("handoff",))
@@ -209,7 +209,7 @@ def test_hand_overs_are_no_tool_calls() -> None:
 
 def test_a_command_that_only_updates_the_state_is_a_tool_call_with_the_message_as_result() -> None:
     message = {"type": "tool", "data": {"content": "noted", "tool_call_id": "call-1"}}
-    command = {"graph": None, "update": {"messages": [message]}, "goto": []}
+    command: dict[str, Any] = {"graph": None, "update": {"messages": [message]}, "goto": []}
     found = step("TOOL", {"tool.name": "note", "output.value": json.dumps(command)}, scope_name=LANGCHAIN)
     assert (found.kind, found.tool) == (StepKind.TOOL, ToolCall("note", "call-1", result="noted"))
 

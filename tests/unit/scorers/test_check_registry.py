@@ -91,7 +91,7 @@ def test_every_check_and_every_reason_is_documented(word: str) -> None:
 
 
 def test_the_example_in_the_docs_is_a_configuration() -> None:
-    example = YAML(typ="safe").load(DOCS.split("```yaml")[1].split("```")[0])["checks"]
+    example = YAML(typ="safe").load(DOCS.split("```yaml")[1].split("```")[0])["agents"]["default"]["checks"]
     settings = ChecksSettings.model_validate(example)
     assert [policy.name for policy in settings.policies][:2] == ["refund_after_confirm", "one_refund_per_order"]
     assert settings.limits.steps is not None
@@ -126,6 +126,7 @@ def runs(draw: st.DrawFn) -> Run:
         usage=Usage(input=draw(tokens), output=draw(tokens)),
         answer=draw(st.none() | st.text(max_size=3)),
         ended=draw(st.sampled_from(Ended)),
+        flags=flags,
     )
 
 

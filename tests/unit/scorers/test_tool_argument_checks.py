@@ -4,7 +4,7 @@ import socket
 from typing import Any
 
 import pytest
-from run_builders import REFUND, a_call, a_model_step, a_run, a_wish
+from run_builders import REFUND, a_call, a_run, a_wish
 
 from pipeline.model.result import Outcome
 from pipeline.model.step import ToolCall, ToolDefinition
@@ -33,6 +33,12 @@ def test_offered_tools_pass_and_runs_without_calls_have_none() -> None:
     assert finding is not None
     assert (finding.outcome, finding.value) == (Outcome.PASS, 0.0)
     assert unknown_tools(a_run(tools=(LOOKUP,))) is None
+
+
+def test_a_sub_agent_that_ran_was_there_to_be_called() -> None:
+    finding = unknown_tools(a_run(a_call("refunds_desk"), tools=(LOOKUP,), agents=("refunds_desk",)))
+    assert finding is not None
+    assert finding.outcome is Outcome.PASS
 
 
 def against(schema: dict[str, Any] | None, arguments: Any) -> Finding | None:
@@ -74,7 +80,7 @@ def test_arguments_that_do_not_parse_are_invalid_with_or_without_a_schema(raw: s
 
 
 def test_arguments_that_were_cut_on_the_way_prove_nothing() -> None:
-    finding = invalid_arguments(a_run(ToolCall("refund", raw_arguments='{"a":'), steps=(a_model_step("truncated"),)))
+    finding = invalid_arguments(a_run(ToolCall("refund", raw_arguments='{"a":'), flags=("truncated",)))
     assert finding is not None
     assert (finding.outcome, finding.value) == (Outcome.INSUFFICIENT_EVIDENCE, None)
 

@@ -105,7 +105,7 @@ def test_the_alternatives_are_part_of_the_contract() -> None:
     ],
 )
 def test_a_run_with_an_error_recovered_if_its_verdict_is_pass(verdict: Verdict, value: float | None) -> None:
-    result = recovery_runs(a_run(a_failure("lookup")), verdict)
+    result = recovery_runs(a_run(a_failure("lookup")), verdict, "s")
     assert result is not None
     assert (result.outcome, result.value) == (verdict.outcome, value)
     assert (result.lower, result.upper) == ((0.0, 1.0) if value is None else (value, value))
@@ -117,4 +117,4 @@ def test_recovery_of_runs_is_weighted_like_the_verdict_it_rests_on_and_changes_i
     assert result is not None
     assert result.kind is Kind.COMPOSITE
     assert result != recovery_runs(run, Verdict(Outcome.PASS), "two")
-    assert recovery_runs(replace(run, tool_calls=(a_call("lookup"),)), Verdict(Outcome.PASS)) is None
+    assert recovery_runs(replace(run, tool_calls=(a_call("lookup"),)), Verdict(Outcome.PASS), "one") is None

@@ -349,6 +349,13 @@ def test_a_model_call_that_two_instrumentations_saw_is_one_completed_by_both() -
     assert (run.model_calls, run.usage, run.models, run.answer) == (1, Usage(10, 1), ("m",), "Hi.")
 
 
+def test_model_calls_beside_a_head_that_is_one_are_calls_of_their_own() -> None:
+    first = model(1, REFUND, parent="")
+    run = run_of(first, model(3, "Done.", parent="", told=(told("paid", "c1"),)), head=first)
+    assert (run.model_calls, run.answer) == (2, "Done.")
+    assert [(call.result, call.error) for call in run.tool_calls] == [("paid", None)]
+
+
 def test_a_model_call_of_an_agent_below_a_model_call_is_another_one() -> None:
     outer = model(1, ToolCall("ask_b", "c1"))
     run = run_of(

@@ -1,0 +1,105 @@
+"""Votes: each call of the judge as it is about to be made, and what became of it. What was answered is never bought again."""
+
+from queue import SimpleQueue
+from typing import Final
+
+import msgspec
+
+from pipeline.judges.votes import Vote, VoteKey, VoteState
+from sinks.clickhouse.connection import Database, Row
+from sinks.clickhouse.rows import count_or_none, insert, instant, ns
+
+_ONE: Final = """
+SELECT *
+FROM judge_votes FINAL
+WHERE project = {project:String} AND run_id = {run_id:String} AND transcript_hash = {transcript_hash:String}
+    AND contract = {contract:String} AND dimension = {dimension:String} AND vote = {vote:UInt16} AND attempt = {attempt:UInt16}
+"""
+_OF_RUN: Final = """
+SELECT *
+FROM judge_votes FINAL
+WHERE project = {project:String} AND run_id = {run:String}
+ORDER BY at, dimension, vote, attempt
+"""
+
+
+class VoteBuffer:
+    """Votes that wait for the writer. Those of many calls share an insert: a judge makes two rows a call, and parts are not free.
+
+    ``add`` may be called by any thread, ``flush`` by the writer's. Whoever adds, then flushes and sees no error, knows its vote stored.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Vote] = SimpleQueue()
+
+    def add(self, vote: Vote) -> None:
+        """Take a vote; it is not stored yet."""
+        self._waiting.put(vote)
+
+    def flush(self, database: Database) -> None:
+        """Store what waits. Where that fails it waits on, for the flush of another caller must not take it for stored."""
+        taken = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
+        try:
+            insert(database, "judge_votes", [vote_row(vote) for vote in taken])
+        except BaseException:
+            for vote in taken:
+                self._waiting.put(vote)
+            raise
+
+
+def recall(database: Database, key: VoteKey) -> Vote | None:
+    """Return the latest row of a call, None where it was never begun."""
+    rows = database.query(_ONE, msgspec.structs.asdict(key))
+    return vote_of(rows[0]) if rows else None
+
+
+def votes_of_run(database: Database, project: str, run_id: str) -> list[Vote]:
+    """Return the calls that were made about a run, in the order of their latest rows."""
+    return [vote_of(row) for row in database.query(_OF_RUN, {"project": project, "run": run_id})]
+
+
+def vote_row(vote: Vote) -> Row:
+    """Return a vote as it is stored; a later row of the same call supersedes."""
+    return {
+        **msgspec.structs.asdict(vote.key),
+        "state": vote.state,
+        "raw_reply": vote.raw_reply,
+        "outcome": vote.outcome,
+        "score": vote.score,
+        "reason": vote.reason,
+        "model": vote.model,
+        "served_model": vote.served_model,
+        "fingerprint": vote.fingerprint,
+        "input_tokens": count_or_none(vote.input_tokens),
+        "output_tokens": count_or_none(vote.output_tokens),
+        "cost_usd": vote.cost_usd,
+        "at": instant(vote.at_ns),
+        "version": vote.version,
+    }
+
+
+def vote_of(row: Row) -> Vote:
+    """Return the vote of a row."""
+    return Vote(
+        key=VoteKey(
+            project=row["project"],
+            run_id=row["run_id"],
+            transcript_hash=row["transcript_hash"],
+            contract=row["contract"],
+            dimension=row["dimension"],
+            vote=row["vote"],
+            attempt=row["attempt"],
+        ),
+        state=VoteState(row["state"]),
+        at_ns=ns(row["at"]),
+        raw_reply=row["raw_reply"],
+        outcome=row["outcome"],
+        score=row["score"],
+        reason=row["reason"],
+        model=row["model"],
+        served_model=row["served_model"],
+        fingerprint=row["fingerprint"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost_usd=row["cost_usd"],
+    )
