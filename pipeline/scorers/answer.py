@@ -6,7 +6,7 @@ from typing import Final
 from pipeline.model.run import Ended, Run
 from pipeline.model.settings import Settings
 from pipeline.model.step import StepKind
-from pipeline.scorers.calls import NO_CONTENT
+from pipeline.scorers.calls import NO_CONTENT, shows_execution
 from pipeline.scorers.check import Check, Finding, Missing, contract_of, ruled, unknown
 
 ANSWER_PRESENT: Final = "answer_present"
@@ -21,7 +21,7 @@ class AnswerSettings(Settings):
 
 def answer_check(settings: AnswerSettings) -> Check:
     """Return the check."""
-    contract = contract_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 1})
+    contract = contract_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 2})
     return Check(ANSWER_PRESENT, contract, answer_present, gates=settings.gate)
 
 
@@ -35,7 +35,15 @@ def answer_present(run: Run) -> Finding:
         return ruled(holds=False, reason="the run ended in an error, without an answer", evidence=run.error or "")
     if run.ended is Ended.ANSWER or NO_CONTENT in _model_flags(run):
         return unknown(Missing.ANSWER_NOT_CAPTURED, "the models' content was not captured")
+    if _goes_on_elsewhere(run):
+        return unknown(Missing.EXECUTION_NOT_CAPTURED, "a bare model call that asked for a tool: what followed is in another trace")
     return ruled(holds=False, reason="the run ended without an answer")
+
+
+def _goes_on_elsewhere(run: Run) -> bool:
+    """Whether the run is one turn of a loop that makes a trace per model call: it ends in the middle, and nobody can tell how."""
+    head = next(iter(run.steps), None)
+    return head is not None and head.kind is StepKind.MODEL and bool(run.tool_calls) and not shows_execution(run.tool_calls)
 
 
 def _model_flags(run: Run) -> Iterator[str]:

@@ -25,7 +25,7 @@ from sinks.clickhouse.text import without_surrogates
 Row: TypeAlias = dict[str, Any]
 """One row by column name, as plain values."""
 
-_WHOLE_NUMBERS: Final = {"DateTime": "int", "DateTime64*": "int"}
+_WHOLE_NUMBERS: Final = {"DateTime*": "int"}
 _SETTINGS: Final = {"async_insert": 0}
 """An insert that returned is stored, and its deduplication token was read (reliability D7: asynchronous inserts ignore it)."""
 _TEMPORARY: Final = frozenset(

@@ -60,13 +60,12 @@ SELECT DISTINCT project, run_id, cohort_id, minute
 FROM places
 WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
-# Every version of a row has its key, so no FINAL. The places are the prefix of the primary key.
+# Every version of a row has its key, so no FINAL. The places are the prefix of the primary key, and a run id holds its project and trace.
 _RESULT_KEYS: Final = """
 SELECT DISTINCT project, trace_id, run_id, agent, agent_version, environment, cohort_id, minute, dimension, contract
 FROM results
 WHERE (project, cohort_id, minute) IN {places:Array(Tuple(String, String, DateTime64(0, 'UTC')))}
     AND run_id IN {runs:Array(String)}
-    AND (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
 
 
@@ -123,7 +122,7 @@ def _result_keys(database: Database, keys: list[TraceKey]) -> dict[TraceKey, lis
         return {}
     places = sorted({(row["project"], row["cohort_id"], row["minute"]) for row in rows})
     runs = sorted({row["run_id"] for row in rows})
-    return _by_trace(database.query(_RESULT_KEYS, {"keys": keys, "places": places, "runs": runs}), result_key_of)
+    return _by_trace(database.query(_RESULT_KEYS, {"places": places, "runs": runs}), result_key_of)
 
 
 def _by_trace(rows: Iterable[Row], read: Callable[[Row], T]) -> dict[TraceKey, list[T]]:

@@ -85,8 +85,9 @@ def test_the_scoreboard_has_a_line_for_each_live_run_the_last_first(database: Cl
 
 def test_a_run_is_read_with_all_that_was_said_of_it_at_the_place_it_has_now(database: ClickHouse) -> None:
     run = a_run("detail")
-    before = a_run_version(run, 4, a_result("x", contract="old"), a_result("x", outcome=Outcome.FAIL))
+    before = a_run_version(run, 4, a_result("x", outcome=Outcome.FAIL))
     moved = replace(run, place=Place(COHORT, M0 + MINUTE))
+    former = a_run_version(moved, 8, a_result("x", contract="former"))
     verdict = a_result("verdict", Kind.VERDICT, None, reason="unsampled", lower=0.0, upper=1.0)
     after = a_run_version(
         moved, 16, a_result("x", value=1.0, evidence="here"), verdict, sampling=UNSAMPLED, failing=("x",), requested_ns=T0
@@ -96,7 +97,8 @@ def test_a_run_is_read_with_all_that_was_said_of_it_at_the_place_it_has_now(data
     thumbs = [Feedback("detail", TRACE, name, -1.0, run_id, received_ns=T0) for name, run_id in (("a", ""), ("b", run.run_id))]
     trip = Trip("detail", "g", "hard", COHORT, "t1", Transition.FIRED, T0, run_id=run.run_id)
     write(database, [a_version(before)])
-    write(database, [a_version(after, facts=4, retired=retire(before, 16))])
+    write(database, [a_version(former, facts=2, retired=retire(before, 8))])
+    write(database, [a_version(after, facts=4, retired=(*retire(before, 16), *retire(former, 16)))])
     insert_judgments(database, [judgment, replace(judgment, run_id="another")])
     buffer = VoteBuffer()
     for one in (vote, replace(vote, key=replace(vote.key, run_id="another"))):

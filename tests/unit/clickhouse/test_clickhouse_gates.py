@@ -101,7 +101,7 @@ def test_a_notification_is_unconfirmed_until_it_is_confirmed_whatever_is_written
     gates.write_notifications(database, [again])
     assert [one for one in gates.unconfirmed_notifications(database) if one.project == "told"] == [other, again]
     gates.write_notifications(database, [done])
-    gates.write_notifications(database, [first])
+    gates.write_notifications(database, [first, postponed(postponed(again, "503", T0), "503", T0)])
     assert [one for one in gates.unconfirmed_notifications(database) if one.project == "told"] == [other]
     assert [one for one in gates.notifications(database) if one.project == "told"] == [other, done]
 

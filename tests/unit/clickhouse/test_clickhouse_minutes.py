@@ -118,6 +118,30 @@ def test_the_engine_adds_up_what_the_fold_adds_up_in_whatever_order_the_rows_cam
     assert seen[0] == seen[1], "to the last bit"
 
 
+def test_a_sum_has_the_same_bits_however_its_rows_lie_in_parts(database: ClickHouse) -> None:
+    draw = Random(7)
+    runs = [
+        a_run_version(
+            a_run("bits", f"{index:032x}"),
+            4,
+            a_result("tone", Kind.JUDGED, value=draw.uniform(-1, 1) * 10 ** draw.randint(-6, 6)),
+            sampling=Sampling("p", True, draw.choice([1 / 3, 1 / 7, 0.9])),
+        )
+        for index in range(300)
+    ]
+    seen = []
+    for project in ("bits-1", "bits-2", "bits-3"):
+        draw.shuffle(runs)
+        versions = [a_version(replace(one, run=replace(one.run, project=project))) for one in runs]
+        start = 0
+        while start < len(versions):
+            end = start + draw.randint(1, 120)
+            write(database, versions[start:end])
+            start = end
+        seen.append(short(minute_sums(database, project, COHORT.id, [M0])))
+    assert seen[0] == seen[1] == seen[2]
+
+
 def test_regraded_rows_and_other_cohorts_and_other_projects_are_not_added_up(database: ClickHouse) -> None:
     other = Place(Cohort("other"), M0)
     write(database, [a_version(a_run_version(a_run("apart"))), a_version(a_run_version(a_run("apart-2")))])

@@ -231,7 +231,6 @@ def test_results_are_looked_up_by_the_prefix_of_their_key(database: ClickHouse) 
     load(recorder, [("prefix", f"{3:032x}")])
     (sql,) = (one for one in recorder.queries if "FROM results" in one)
     parameters = {
-        "keys": [("prefix", f"{3:032x}")],
         "runs": [a_run("prefix", f"{3:032x}").run_id],
         "places": [("prefix", COHORT.id, (M0 + 3 * DAY) // 10**9)],
     }

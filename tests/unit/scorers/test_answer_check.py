@@ -6,7 +6,7 @@ from run_builders import a_model_step, a_run, ran
 
 from pipeline.model.result import Outcome
 from pipeline.model.run import Ended
-from pipeline.model.step import ToolCall
+from pipeline.model.step import StepKind, ToolCall
 from pipeline.scorers.answer import AnswerSettings, answer_check, answer_present
 
 
@@ -50,3 +50,13 @@ def test_it_gates_unless_told_otherwise_and_gating_does_not_change_its_contract(
     gating, measuring = answer_check(AnswerSettings()), answer_check(AnswerSettings(gate=False))
     assert (gating.gates, measuring.gates) == (True, False)
     assert gating.contract == measuring.contract
+
+
+def test_a_bare_model_call_that_asked_for_a_tool_goes_on_where_nobody_can_see() -> None:
+    asked = ToolCall("lookup_order", error="not executed")
+    bare = a_run(asked, answer=None, ended=Ended.SILENCE, steps=(a_model_step(),))
+    finding = answer_present(bare)
+    assert (finding.outcome, finding.value) == (Outcome.INSUFFICIENT_EVIDENCE, None)
+    assert finding.reason.startswith("execution_not_captured: ")
+    agent = replace(a_model_step(), kind=StepKind.AGENT)
+    assert answer_present(replace(bare, steps=(agent,))).outcome is Outcome.FAIL
