@@ -140,7 +140,7 @@ def _any_span(draw: st.DrawFn, trace: int, index: int, parent: int | None) -> Sp
 
 def _another_version(draw: st.DrawFn, one: Span) -> Span:
     """The same span, said differently: not ended yet, ended later (another minute, another day), renamed, seen earlier."""
-    changes = draw(
+    changes: dict[str, Any] = draw(
         st.sampled_from(
             [
                 {"end_ns": 0},

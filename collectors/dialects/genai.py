@@ -218,7 +218,7 @@ def _agent(span: Span, dialect: str, kind: StepKind) -> Step:
 
 
 def _other(span: Span, dialect: str) -> Step:
-    operation = span.attributes.get(OPERATION)
+    operation = str(span.attributes.get(OPERATION))
     if operation in _HANDOFFS:
         return handoff(span, dialect, first_text(span.attributes, "gen_ai.handoff.to_agent"))
     return step_of(span, dialect, StepKind.OTHER, flags=(GUARDRAIL,) if operation == "guardrail_check" else ())

@@ -16,7 +16,7 @@ def is_ignored(span: Span) -> bool:
     return (
         span.scope_name in _SCOPES
         or attributes.get("openinference.span.kind") == "EVALUATOR"
-        or attributes.get("logfire.span_type") in _LOGFIRE
+        or str(attributes.get("logfire.span_type")) in _LOGFIRE
         or "gen_ai.evaluation.name" in attributes
         or "mlflow.trace.sourceScorer" in attributes
         or (bool(span.links) and any(mark in attributes for mark in _FEEDBACK))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from collectors.dialects.attributes import decoded, withheld
-from collectors.dialects.parts import CALL_PREFIX, CALLS, RESULTS, TEXTS, Content, id_of
+from collectors.dialects.parts import CALL_PREFIX, CALLS, RESULTS, TEXTS, Content, id_of, type_of
 from pipeline.model.step import Message
 
 _ROLES: Final = {
@@ -91,7 +91,7 @@ def _only_text(fields: dict[str, Any]) -> str | None:
     if fields.get("tool_calls"):
         return None
     said = fields.get("parts", fields.get("content"))
-    if isinstance(said, list) and len(said) == 1 and isinstance(said[0], dict) and said[0].get("type") in TEXTS:
+    if isinstance(said, list) and len(said) == 1 and isinstance(said[0], dict) and type_of(said[0]) in TEXTS:
         said = said[0].get("content", said[0].get("text"))
     if not isinstance(said, str) or said.startswith(CALL_PREFIX):
         return None
@@ -117,5 +117,5 @@ def _fields(raw: dict[str, Any]) -> dict[str, Any]:
 def _parts(fields: dict[str, Any]) -> list[Any]:
     parts = fields.get("parts")
     if parts is None:
-        parts = fields if fields.get("type") in CALLS | RESULTS else fields.get("content")
+        parts = fields if type_of(fields) in CALLS | RESULTS else fields.get("content")
     return parts if isinstance(parts, list) else [parts]

@@ -23,6 +23,12 @@ _CALL_AS_TEXT: Final = re.compile(
 """A tool call that an instrumentation wrote into a text part (dialects reference, trap 6)."""
 
 
+def type_of(part: Mapping[str, Any]) -> str:
+    """Return what a part says it is; empty where it says nothing, or nothing that could be a type."""
+    kind = part.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 class Content:
     """The parts of one message, sorted by what they are."""
 
@@ -53,7 +59,7 @@ class Content:
                 self._add_call(tool_call_of(call))
 
     def _add(self, part: dict[str, Any]) -> None:
-        kind = part.get("type")
+        kind = type_of(part)
         if kind in CALLS:
             self._add_call(tool_call_of(part))
         elif kind in RESULTS:

@@ -56,7 +56,13 @@ def an_agent_run(agent: str, name: str, *, fails: bool) -> tuple[str, dict[str, 
     asked = [{"role": "user", "parts": [{"type": "text", "content": f"Please refund order {name}."}]}]
     used = "delete_customer" if fails else "issue_refund"
     spans = [
-        _span(trace_id, 2, 1, now, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used, "gen_ai.tool.call.result": "42.50 USD"}),
+        _span(
+            trace_id,
+            2,
+            1,
+            now,
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used, "gen_ai.tool.call.result": "42.50 USD"},
+        ),
         _span(
             trace_id,
             3,
@@ -110,7 +116,9 @@ class Ledger:
 async def an_up(config: Path, data: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """A running ``tracegrade up`` and its address; killed at the end if it still runs."""
     served.withdraw(data)
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pipeline.apps", "--log-level", "warning", "up", "-c", str(config))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pipeline.apps", "--log-level", "warning", "up", "-c", str(config)
+    )
     try:
         async with asyncio.timeout(60):
             while (url := await asyncio.to_thread(served.address, data)) is None:
@@ -166,7 +174,7 @@ async def drained(session: aiohttp.ClientSession, url: str, runs: int) -> dict[s
 async def all_told(pager: Pager, keys: set[str]) -> None:
     """Wait until every key that is due arrived."""
     async with asyncio.timeout(60):
-        while not keys <= pager.told.keys():
+        while not keys <= pager.told.keys():  # noqa: ASYNC110 - another process tells
             await asyncio.sleep(0.1)
 
 

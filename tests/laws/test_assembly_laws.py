@@ -17,7 +17,7 @@ from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.version import RunVersion
 from pipeline.runtime.topology import Record
 
-LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LAWS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @LAWS

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from worlds import run_world, schedules
 
 import pipeline.model.version
-
 from pipeline.model.version import ResultRow, TraceVersion
 from pipeline.runtime.owner import TraceOwner
 
@@ -41,14 +40,14 @@ def _a_judgment_counts_whatever_was_judged(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_is_read_back(patch: pytest.MonkeyPatch) -> None:
-    async def forget(self: TraceOwner, now: int) -> int:
+    async def forget(_self: TraceOwner, _now: int) -> int:
         return 0
 
     patch.setattr(TraceOwner, "recover", forget)
 
 
 def _closed_traces_are_not_looked_up(patch: pytest.MonkeyPatch) -> None:
-    async def trust(self: TraceOwner, unknown: Any) -> None:
+    async def trust(_self: TraceOwner, _unknown: Any) -> None:
         return None
 
     patch.setattr(TraceOwner, "_look_up", trust)

@@ -32,7 +32,10 @@ MESSAGE = st.fixed_dictionaries(
         "content": VALUES,
         "parts": st.lists(
             st.fixed_dictionaries(
-                {"type": st.sampled_from(["text", "tool_call", "tool_call_response", "uri", "reasoning", "server_tool_call"])},
+                {
+                    "type": st.sampled_from(["text", "tool_call", "tool_call_response", "uri", "reasoning", "server_tool_call"])
+                    | VALUES
+                },
                 optional={
                     "content": VALUES,
                     "id": VALUES,
@@ -86,6 +89,14 @@ KEYS = st.sampled_from(
         "traceloop.entity.output",
         "session.id",
         "error.type",
+        "gen_ai.operation.name",
+        "openinference.span.kind",
+        "traceloop.span.kind",
+        "logfire.span_type",
+        "gen_ai.agent.description",
+        "gen_ai.tool.type",
+        "llm.request.type",
+        "final_result",
     ]
 )
 MARKS = st.sampled_from(
@@ -124,7 +135,7 @@ EVENTS = st.builds(
 def test_any_span_is_read_alike_every_time_and_can_be_stored(
     mark: dict[str, Any], attributes: dict[str, Any], scope: str, events: list[Event], status: int
 ) -> None:
-    span = a_span(attributes=attributes | mark, scope_name=scope, events=tuple(events), status_code=status)
+    span = a_span(attributes=mark | attributes, scope_name=scope, events=tuple(events), status_code=status)
     step = read(span)
     assert step == read(span)
     assert (step.span_id, step.start_ns, step.end_ns) == (span.span_id, span.start_ns, span.end_ns)
