@@ -30,6 +30,8 @@ class Returned(NamedTuple):
 
 
 _WRAPPED: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+_LONGEST_LITERAL: Final = 20_000
+_DEEPEST_LITERAL: Final = 200
 _TELLTALES: Final = ("tool_call_id", "isError", "is_error", '"goto"', '"status"')
 
 
@@ -55,11 +57,18 @@ def given(value: Any, parameters: Any = None, *, is_json: bool = False) -> Given
 def _parsed(text: str) -> Any:
     """Return the structure of a text that looks like one, in JSON or as Python writes a dictionary; other text as it is."""
     if text.startswith("{'"):
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return UNREADABLE
+        return _python_literal(text)
     return decoded(text) if text[:1] in ("{", "[", '"') else text
+
+
+def _python_literal(text: str) -> Any:
+    """Python's own reader of literals can be made to overflow the stack, so what is long or deep is not given to it."""
+    if len(text) > _LONGEST_LITERAL or sum(map(text.count, "([{-~")) > _DEEPEST_LITERAL:
+        return UNREADABLE
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return UNREADABLE
 
 
 def _unwrapped(value: Any, parameters: Any) -> Given:

@@ -10,7 +10,7 @@ import structlog
 
 from pipeline.errors import TemporaryError
 from pipeline.model.run import Place
-from pipeline.model.time import SECOND
+from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.runtime.gates import Gates, GateStore, with_gating
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.promoter import GoldenStore, promote
@@ -19,6 +19,10 @@ from pipeline.runtime.windows import WindowStore, recompute
 from pipeline.stages.gate_hard import Failure
 
 DERIVE_EVERY: Final = 30 * SECOND
+MARGIN: Final = 5 * MINUTE
+"""How much older than the last derivation a row may be and still be looked at: clocks differ, and inserts take their time."""
+LATE: Final = 2 * DAY
+"""How long after its minute a run may still begin to fail and be found: traces are open for a day at most."""
 
 log = structlog.get_logger(__name__)
 
@@ -26,16 +30,16 @@ log = structlog.get_logger(__name__)
 class OwnedStore(WindowStore, GateStore, GoldenStore, Protocol):
     """What a gate owner needs of the store, besides what its parts need."""
 
-    async def stale_minutes(self) -> list[tuple[str, Place]]:
-        """Return (project, place) of the minutes whose stored fingerprint differs from their results."""
+    async def stale_minutes(self, since_ns: int) -> list[tuple[str, Place]]:
+        """Return (project, place) of the minutes, with a row stored since then, whose stored fingerprint differs from their results."""
         ...
 
     async def failures(self, touched: Sequence[Touched]) -> list[Failure]:
         """Return the failing code results of these minutes."""
         ...
 
-    async def untripped_failures(self) -> list[Failure]:
-        """Return the failing code results whose run no trip names."""
+    async def untripped_failures(self, since_ns: int) -> list[Failure]:
+        """Return the failing code results, in minutes since then, whose run no trip names."""
         ...
 
 
@@ -96,7 +100,7 @@ class GateOwner:
 
     async def _bring_up_to_date(self, touched: Sequence[Touched], failures: Sequence[Failure], now: int) -> None:
         if touched:
-            await recompute(self._store, touched, self._lengths)
+            await recompute(self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now))
             failures = [*failures, *await self._store.failures(touched)]
         cohorts = {(one.project, one.cohort) for one in touched}
         await self._gates.step(cohorts, with_gating(failures, self._gating_of), now)

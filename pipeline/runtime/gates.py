@@ -59,11 +59,9 @@ class Gates:
         self._store = store
         self._gates = gates
         self._idle_contracts = idle_contracts
-        self._allowances = {
-            gate.name: gate_floor.allowance(kinds.get(gate.dimension, ""), idle_ns, judge_deadline_ns)
-            for gate in gates
-            if isinstance(gate, FloorGate)
-        }
+        self._idle_ns = idle_ns
+        self._judge_deadline_ns = judge_deadline_ns
+        self._kinds = kinds
         self._states: dict[Key, GateState] = {}
         self._trips: dict[Key, list[Trip]] = {}
         self._wakes: dict[Key, int] = {}
@@ -86,6 +84,13 @@ class Gates:
     @staticmethod
     def _fresh(key: Key) -> GateState:
         return GateState(project=key[0], gate=key[1], cohort=key[2])
+
+    def _allowance_of(self, dimension: str) -> int:
+        return gate_floor.allowance(self._kinds.get(dimension, ""), self._idle_ns, self._judge_deadline_ns)
+
+    def is_final(self, window: Window, now: int) -> bool:
+        """Whether no result of the window is waited for any more."""
+        return gate_floor.final_at(window, self._allowance_of(window.series.dimension)) <= now
 
     @property
     def next_wake(self) -> int | None:
@@ -122,7 +127,7 @@ class Gates:
             state.project, state.cohort.id, gate.dimension, gate.window, state.last_window_ns
         )
         deciding = [window for window in windows if window.series.contract not in self._idle_contracts]
-        return gate_floor.on_windows(gate, state, deciding, now, self._allowances[gate.name])
+        return gate_floor.on_windows(gate, state, deciding, now, self._allowance_of(gate.dimension))
 
     def _hard(self, gate: HardGate, state: GateState, failures: Sequence[Failure], now: int) -> Turn:
         known = {trip.run_id for key, trips in self._trips.items() if key[:2] == (state.project, gate.name) for trip in trips}

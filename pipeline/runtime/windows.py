@@ -1,6 +1,6 @@
 """Windows: touched minutes in, minutes and windows out, recomputed from the stored rows (docs/adr/0002)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pipeline.model.window import Series, Sums, Window
@@ -26,33 +26,49 @@ class WindowStore(Protocol):
         """Return stored minutes in [start, end)."""
         ...
 
-    async def write_windows(self, windows: Sequence[Window]) -> None:
-        """Write windows as whole new versions."""
+    async def write_windows(self, windows: Sequence[Window], *, amended: bool = False) -> None:
+        """Write windows as whole new versions. ``amended``: they were final before, and no gate reads them again."""
         ...
 
 
-async def recompute(store: WindowStore, touched: Iterable[Touched], lengths: Iterable[int]) -> list[Window]:
-    """Recompute the touched minutes of each cohort, then every window of these lengths that holds one of them."""
+async def recompute(
+    store: WindowStore, touched: Iterable[Touched], lengths: Sequence[int], is_final: Callable[[Window], bool]
+) -> None:
+    """Recompute the touched minutes of each cohort, and every window of these lengths that holds one that changed.
+
+    Windows are written before the minutes they are made of: a crash in between leaves minutes that differ from their results, which
+    the next derivation finds.
+    """
     by_cohort: dict[tuple[str, str], list[int]] = {}
     for one in sorted(touched):
         by_cohort.setdefault((one.project, one.cohort.id), []).append(one.minute_ns)
-    made: list[Window] = []
     for (project, cohort_id), minutes in by_cohort.items():
-        await store.write_minutes(await store.minute_sums(project, cohort_id, minutes))
-        for length in lengths:
-            starts = sorted({start for minute in minutes for start in windows_of(minute, length)})
-            stored = await store.load_minutes(project, cohort_id, starts[0], starts[-1] + length)
-            made.extend(_windows(stored, starts, length))
-    await store.write_windows(made)
-    return made
+        start, end = minutes[0] - max(lengths), minutes[-1] + max(lengths)
+        stored = await store.load_minutes(project, cohort_id, start, end)
+        summed = await store.minute_sums(project, cohort_id, minutes)
+        changed = {key: sums for key, sums in summed.items() if _differs(sums, stored.get(key))}
+        made = [window for length in lengths for window in _windows({**stored, **changed}, changed, length)]
+        for amended in (False, True):
+            windows = [window for window in made if is_final(window) is amended]
+            if windows:
+                await store.write_windows(windows, amended=amended)
+        if changed:
+            await store.write_minutes(changed)
 
 
-def _windows(minutes: Minutes, starts: Sequence[int], length: int) -> Iterable[Window]:
+def _differs(sums: Sums, stored: Sums | None) -> bool:
+    return stored is None or (sums.rows, sums.fingerprint) != (stored.rows, stored.fingerprint)
+
+
+def _windows(minutes: Minutes, changed: Minutes, length: int) -> Iterable[Window]:
+    """Make the windows of the changed series that hold a changed minute."""
     by_series: dict[Series, list[tuple[int, Sums]]] = {}
     for (series, minute), sums in minutes.items():
         by_series.setdefault(series, []).append((minute, sums))
-    for series in sorted(by_series):
-        for start in starts:
+    starts: dict[Series, set[int]] = {}
+    for series, minute in changed:
+        starts.setdefault(series, set()).update(windows_of(minute, length))
+    for series in sorted(starts):
+        for start in sorted(starts[series]):
             inside = [sums for minute, sums in by_series[series] if start <= minute < start + length]
-            if inside:
-                yield window(series, start, length, total(inside))
+            yield window(series, start, length, total(inside))

@@ -16,13 +16,13 @@ from pipeline.stages.lineage import Lineage
 
 
 class Asked:
-    """A call that a model asked for; ``step`` is who asked."""
+    """A call that a model asked for, and whether an execution was found for it."""
 
-    __slots__ = ("at_ns", "call", "step", "taken")
+    __slots__ = ("arguments", "at_ns", "call", "taken")
 
     def __init__(self, call: ToolCall, step: Step) -> None:
         self.call = call
-        self.step = step
+        self.arguments = canonical(call.arguments)
         self.at_ns = step.end_ns or step.start_ns
         self.taken = False
 
@@ -119,14 +119,14 @@ def _take(matches: dict[str, Asked], step: Step, candidates: Iterator[Asked]) ->
 def _likeliest(call: ToolCall, candidates: list[Asked]) -> list[Asked]:
     """Return the requests of this name that may be the call's, those with the same arguments first, else in order."""
     free = [one for one in candidates if not one.taken and not (call.id and one.call.id)]
-    return [one for one in free if _same_arguments(call, one.call)] or free
-
-
-def _same_arguments(call: ToolCall, asked: ToolCall) -> bool:
     if call.arguments is not None:
-        return asked.arguments is not None and canonical(call.arguments) == canonical(asked.arguments)
-    values = asked.arguments.values() if isinstance(asked.arguments, dict) else ()
-    return bool(call.raw_arguments) and any(str(value) == call.raw_arguments for value in values)
+        arguments = canonical(call.arguments)
+        return [one for one in free if one.arguments == arguments] or free
+    return [one for one in free if call.raw_arguments and _has_value(one.call.arguments, call.raw_arguments)] or free
+
+
+def _has_value(arguments: Any, raw: str) -> bool:
+    return isinstance(arguments, dict) and any(str(value) == raw for value in arguments.values())
 
 
 def _take_last_before(step: Step, asked: list[Asked]) -> None:
@@ -159,9 +159,12 @@ class _Told:
 
     def of(self, asked: Asked) -> str | None:
         """Return the text that answered this request, None where none did."""
-        texts, same = self._texts.get(asked.call.id, []), self._same[asked.call.id]
+        texts = self._texts.get(asked.call.id)
+        if not texts:
+            return None
+        same = self._same[asked.call.id]
         index = same.index(asked) + max(0, len(texts) - len(same))  # a history may hold earlier runs' calls of the same id
-        return texts[index] if asked.call.id and index < len(texts) else None
+        return texts[index] if index < len(texts) else None
 
 
 def _joined(call: ToolCall, asked: Asked | None, told: _Told, tools: Mapping[str, ToolDefinition]) -> ToolCall:
@@ -194,4 +197,4 @@ def _unseen(asked: Asked, text: str | None, *, bare: bool) -> ToolCall:
 def _reads_as_error(text: str) -> bool:
     """Whether a told result is an error. A bare loop has no other evidence than how its author's text begins (reference, trap 10)."""
     start = text.lstrip().lower()
-    return start.startswith(("error:", "error ", "exception:", "tool error:")) or '"iserror":true' in start.replace(" ", "")
+    return start.startswith(("error:", "exception:", "tool error:")) or '"iserror":true' in start.replace(" ", "")

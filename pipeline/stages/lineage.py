@@ -112,7 +112,7 @@ class Lineage:
         waiting = [self.head]
         while waiting:
             step = waiting.pop()
-            if step is not self.head and step.kind is StepKind.AGENT and step.agent in called:
+            if step.span_id != self.head.span_id and step.kind is StepKind.AGENT and step.agent in called:
                 continue
             found.add(step.span_id)
             if step.kind is not StepKind.TOOL and GUARDRAIL not in step.flags:

@@ -138,12 +138,14 @@ def _resolve(database: Database, project: str, prefix: str) -> str:
 
 
 def _detail(row: Row) -> RunDetail:
+    calls = tool_calls_of(row)
+    called = {"called": dict.fromkeys(call.name for call in calls), "failed_calls": sum(call.error is not None for call in calls)}
     plain: dict[str, Any] = {name: row[name] for name in _PLAIN}
     many: dict[str, Any] = {name: tuple(row[name]) for name in ("agents", "models", "flags")}
     return RunDetail(
-        line=board_row_of(row),
+        line=board_row_of({**row, **called}),
         live=row["state"] == LIVE,
-        tool_calls=tool_calls_of(row),
+        tool_calls=calls,
         failing=tuple(row["failing_reasons"]),
         requested_ns=ns_or_zero(row["requested_at"]),
         deadline_ns=ns_or_zero(row["deadline_at"]),

@@ -25,6 +25,7 @@ from pipeline.errors import ConfigurationError
 from pipeline.judges.votes import Vote, VoteKey, VoteState
 from pipeline.model.result import Feedback, Judgment, Kind, Outcome, Unresolved, Verdict
 from pipeline.model.run import Cohort, Place, RunClass
+from pipeline.model.step import ToolCall
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.version import RunVersion
 from pipeline.model.window import Transition, Trip
@@ -47,8 +48,13 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
 
 
 def test_the_scoreboard_has_a_line_for_each_live_run_the_last_first(database: ClickHouse) -> None:
+    calls = (
+        ToolCall("search", result="two orders"),
+        ToolCall("refund", arguments={"order": 10**25}, error='not "executed"'),
+        ToolCall("search", error="timeout"),
+    )
     first = a_run_version(
-        a_run("lines", "01" * 16, flags=("converted",)),
+        a_run("lines", "01" * 16, flags=("converted",), tool_calls=calls),
         verdict=Verdict(Outcome.FAIL, "forbid: deleted it", 55.0, 80.0),
         run_class=RunClass.UNRESOLVED,
         class_reason="budget",
@@ -65,7 +71,9 @@ def test_the_scoreboard_has_a_line_for_each_live_run_the_last_first(database: Cl
         trace_id="01" * 16,
         cohort=COHORT,
         steps=1,
-        tool_calls=1,
+        tool_calls=3,
+        tools=("search", "refund"),
+        failed_calls=2,
         verdict="fail",
         reason="forbid: deleted it",
         run_class="unresolved",
@@ -77,6 +85,7 @@ def test_the_scoreboard_has_a_line_for_each_live_run_the_last_first(database: Cl
         end_ns=T0 + 3 * SECOND + 7,
         dialects=("genai",),
     )
+    assert [run_detail(database, "lines", line.run_id).line for line in lines] == lines
     assert scoreboard(database, "lines", limit=1) == lines[:1]
     assert scoreboard(database, "lines", agent=COHORT.agent) == lines[1:]
     assert scoreboard(database, "nobody's") == []

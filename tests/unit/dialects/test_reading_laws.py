@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from builders import a_span
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.dialects import DIALECTS, read
@@ -131,6 +131,7 @@ EVENTS = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=300)
 @given(MARKS, st.dictionaries(KEYS, CONTENT, max_size=8), SCOPES, st.lists(EVENTS, max_size=2), st.integers(0, 2))
 def test_any_span_is_read_alike_every_time_and_can_be_stored(
     mark: dict[str, Any], attributes: dict[str, Any], scope: str, events: list[Event], status: int
@@ -145,6 +146,7 @@ def test_any_span_is_read_alike_every_time_and_can_be_stored(
     assert step.kind is not StepKind.TOOL or step.tool is not None
 
 
+@settings(deadline=None)
 @given(st.dictionaries(KEYS, CONTENT, max_size=8))
 def test_reading_leaves_the_span_as_it_was(attributes: dict[str, Any]) -> None:
     span = a_span(attributes=attributes | {"openinference.span.kind": "LLM"})
@@ -168,6 +170,12 @@ def test_what_is_nested_too_deep_to_be_walked_is_kept_as_text_or_flagged(depth: 
         asked = [call for message in step.output for call in message.tool_calls]
         for call in (*asked, step.tool or ToolCall("")):
             assert call.arguments is None
+
+
+@pytest.mark.parametrize("hostile", ["{'a': " + "-" * 100_000 + "1}", "{'a': " + "(" * 5_000, "{'" + "x" * 50_000 + "': 1}"])
+def test_a_python_literal_that_could_overflow_the_stack_is_kept_as_text(hostile: str) -> None:
+    step = read(a_span(attributes={"openinference.span.kind": "TOOL", "tool.name": "t", "input.value": hostile}))
+    assert step.tool == ToolCall("t", raw_arguments=hostile)
 
 
 def test_python_writes_numbers_that_json_does_not_know() -> None:
