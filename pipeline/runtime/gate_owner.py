@@ -61,6 +61,8 @@ class GateOwner:
         self._gating_of = gating_of
         self._touched: set[Touched] = set()
         self._derived_ns: int | None = None
+        self._before_ns: int | None = None
+        self._stepping = False
 
     async def touch(self, touched: Iterable[Touched]) -> None:
         """Note that minutes have new results."""
@@ -74,7 +76,8 @@ class GateOwner:
     def is_idle(self, now: int) -> bool:
         """Whether nothing is to be done by ``now``."""
         wakes = (self._gates.next_wake, self._messenger.next_wake)
-        return not self._touched and not self._gates.unannounced and all(wake is None or wake > now for wake in wakes)
+        waiting = self._stepping or self._touched or self._gates.unannounced
+        return not waiting and all(wake is None or wake > now for wake in wakes)
 
     async def step(self, now: int, wall: int) -> None:
         """Do what is due. ``now`` is the gates' clock, the least of all partitions; ``wall`` paces derivation and sending.
@@ -82,21 +85,26 @@ class GateOwner:
         Where the store has temporary trouble, nothing is forgotten: the next step does it again.
         """
         touched, self._touched = self._touched, set()
-        deriving = self._derived_ns is None or wall - self._derived_ns >= DERIVE_EVERY
+        self._stepping = True
         try:
-            failures: list[Failure] = []
-            if deriving:
-                touched |= {
-                    Touched(project, place.cohort, place.minute_ns) for project, place in await self._store.stale_minutes()
-                }
-                failures = await self._store.untripped_failures()
-            await self._bring_up_to_date(sorted(touched), failures, now)
-            self._derived_ns = wall if deriving else self._derived_ns
+            await self._bring_up_to_date(*await self._derived(touched, wall), now)
+            await self._messenger.send_due(wall)
         except TemporaryError as error:
             log.warning("gates wait for the store", error=str(error))
             self._touched |= touched
-            return
-        await self._messenger.send_due(wall)
+            self._derived_ns = self._before_ns
+        finally:
+            self._stepping = False
+
+    async def _derived(self, touched: set[Touched], wall: int) -> tuple[list[Touched], list[Failure]]:
+        """Add to what was told what the rows themselves say, at the start and then every 30 s."""
+        self._before_ns = since = self._derived_ns
+        if since is not None and wall - since < DERIVE_EVERY:
+            return sorted(touched), []
+        stale = await self._store.stale_minutes(max((since or 0) - MARGIN, 0))
+        failures = await self._store.untripped_failures(max((since or 0) - LATE, 0))
+        self._derived_ns = wall
+        return sorted(touched | {Touched(project, place.cohort, place.minute_ns) for project, place in stale}), failures
 
     async def _bring_up_to_date(self, touched: Sequence[Touched], failures: Sequence[Failure], now: int) -> None:
         if touched:
