@@ -47,12 +47,14 @@ def grading_of(settings: TracegradeSettings) -> Callable[[str, str], Grading]:
 
 
 def contracts(settings: TracegradeSettings) -> tuple[Contract, ...]:
-    """Return the contracts of all judged dimensions and scorecards, each once: what the hashes in results stand for.
+    """Return the contracts of all checks, judged dimensions and scorecards, each once: what the hashes in results stand for.
 
     Raises:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
-    found = {one.hash: one for graders in graders_of(settings).values() for one in (*graders.judged, graders.scorecard)}
+    known = graders_of(settings).values()
+    found = {one.hash: one for graders in known for one in (*graders.judged, graders.scorecard)}
+    found |= {one.contract: one.terms for graders in known for one in graders.grading.checks if one.terms is not None}
     return tuple(found[key] for key in sorted(found))
 
 

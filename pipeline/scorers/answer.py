@@ -7,7 +7,7 @@ from pipeline.model.run import Ended, Run
 from pipeline.model.settings import Settings
 from pipeline.model.step import StepKind
 from pipeline.scorers.calls import NO_CONTENT, shows_execution
-from pipeline.scorers.check import Check, Finding, Missing, contract_of, ruled, unknown
+from pipeline.scorers.check import Check, Finding, Missing, check_of, ruled, unknown
 
 ANSWER_PRESENT: Final = "answer_present"
 
@@ -21,8 +21,7 @@ class AnswerSettings(Settings):
 
 def answer_check(settings: AnswerSettings) -> Check:
     """Return the check."""
-    contract = contract_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 2})
-    return Check(ANSWER_PRESENT, contract, answer_present, gates=settings.gate)
+    return check_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 2}, answer_present, gates=settings.gate)
 
 
 def answer_present(run: Run) -> Finding:
@@ -36,7 +35,9 @@ def answer_present(run: Run) -> Finding:
     if run.ended is Ended.ANSWER or NO_CONTENT in _model_flags(run):
         return unknown(Missing.ANSWER_NOT_CAPTURED, "the models' content was not captured")
     if _goes_on_elsewhere(run):
-        return unknown(Missing.EXECUTION_NOT_CAPTURED, "a bare model call that asked for a tool: what followed is in another trace")
+        return unknown(
+            Missing.EXECUTION_NOT_CAPTURED, "a bare model call that asked for a tool: what followed is in another trace"
+        )
     return ruled(holds=False, reason="the run ended without an answer")
 
 

@@ -14,7 +14,7 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from pipeline.model.run import Run
 from pipeline.model.step import ToolCall, ToolDefinition
 from pipeline.scorers.calls import describe, has_arguments, number, was_truncated
-from pipeline.scorers.check import Check, Finding, Missing, contract_of, measured, unknown
+from pipeline.scorers.check import Check, Finding, Missing, check_of, measured, unknown
 
 INVALID_ARGUMENTS: Final = "invalid_arguments"
 _SCHEMAS_KEPT: Final = 512
@@ -23,8 +23,8 @@ _REASON_LENGTH: Final = 200
 
 def invalid_arguments_check() -> Check:
     """Return the check."""
-    contract = contract_of(INVALID_ARGUMENTS, {"rule": "any call does not validate against its tool's schema", "version": 1})
-    return Check(INVALID_ARGUMENTS, contract, invalid_arguments)
+    definition = {"rule": "any call does not validate against its tool's schema", "version": 1}
+    return check_of(INVALID_ARGUMENTS, definition, invalid_arguments)
 
 
 class _Invalid(msgspec.Struct, frozen=True):

@@ -51,6 +51,8 @@ class Check(msgspec.Struct, frozen=True):
     contract: str
     measure: Measure
     gates: bool = False
+    terms: Contract | None = None
+    """What the contract's hash stands for; None for a check that only names it."""
 
     def score(self, run: Run) -> Result | None:
         """Return what the rule says of the run; None where it does not apply: absent, never 1 (spec section 1)."""
@@ -68,6 +70,12 @@ class Check(msgspec.Struct, frozen=True):
             reason=finding.reason,
             evidence=finding.evidence,
         )
+
+
+def check_of(name: str, definition: dict[str, Any], measure: Measure, *, gates: bool = False) -> Check:
+    """Return a check under the contract of its definition."""
+    terms = Contract(kind="code", dimension=name, check_definition=definition)
+    return Check(name, terms.hash, measure, gates=gates, terms=terms)
 
 
 def contract_of(name: str, definition: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pipeline.model.run import Run
 from pipeline.model.settings import Settings
 from pipeline.model.time import SECOND
 from pipeline.scorers.calls import calls_unseen, shows_execution, took_place
-from pipeline.scorers.check import Check, Finding, Measure, Missing, contract_of, measured, unknown
+from pipeline.scorers.check import Check, Finding, Measure, Missing, check_of, measured, unknown
 
 
 class LimitSettings(Settings):
@@ -51,8 +51,7 @@ def limit_checks(settings: LimitsSettings) -> Iterator[Check]:
         limit: LimitSettings | None = getattr(settings, name)
         if limit is not None:
             most = limit.max.normalize()
-            contract = contract_of(name, {"rule": "at most", "version": 1, "max": str(most)})
-            yield Check(name, contract, _under(most, amount), gates=limit.gate)
+            yield check_of(name, {"rule": "at most", "version": 1, "max": str(most)}, _under(most, amount), gates=limit.gate)
 
 
 Amount = Callable[[Run], Decimal | Finding]

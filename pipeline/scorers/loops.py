@@ -9,16 +9,14 @@ import msgspec
 from pipeline.model.run import Run
 from pipeline.model.step import ToolCall
 from pipeline.scorers.calls import canonical, describe, has_arguments, took_place
-from pipeline.scorers.check import Check, Finding, Missing, contract_of, measured, unknown
+from pipeline.scorers.check import Check, Finding, Missing, check_of, measured, unknown
 
 LOOPS: Final = "loops"
 
 
 def loops_check() -> Check:
     """Return the check."""
-    return Check(
-        LOOPS, contract_of(LOOPS, {"rule": "repeated calls since whose equal nothing new was returned", "version": 1}), loops
-    )
+    return check_of(LOOPS, {"rule": "repeated calls since whose equal nothing new was returned", "version": 1}, loops)
 
 
 def loops(run: Run) -> Finding | None:

@@ -18,7 +18,7 @@ from pipeline.model.run import Run
 from pipeline.model.settings import Settings
 from pipeline.model.step import ToolCall
 from pipeline.scorers.calls import began, calls_unseen, canonical, describe, ended, failed, shows_execution, times_of, took_place
-from pipeline.scorers.check import Check, Finding, Measure, Missing, contract_of, ruled, unknown
+from pipeline.scorers.check import Check, Finding, Measure, Missing, check_of, ruled, unknown
 from pipeline.scorers.predicates import Predicate, all_hold, argument, holds
 
 _NAME: Final = r"[a-z][a-z0-9_]{0,63}"
@@ -102,8 +102,8 @@ def policy_check(policy: PolicySettings) -> Check:
     """Return the check of one policy, named like it."""
     rule = policy.rule
     definition: dict[str, Any] = rule.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    contract = contract_of(policy.name, {"rule": type(rule).__name__.removesuffix("Settings"), "version": 1, **definition})
-    return Check(policy.name, contract, _measure(rule), gates=policy.gate)
+    terms = {"rule": type(rule).__name__.removesuffix("Settings"), "version": 1, **definition}
+    return check_of(policy.name, terms, _measure(rule), gates=policy.gate)
 
 
 def _measure(rule: Rule) -> Measure:

@@ -7,7 +7,7 @@ from pipeline.model.result import Kind, Outcome, Result, Verdict
 from pipeline.model.run import Run
 from pipeline.model.step import ToolCall
 from pipeline.scorers.calls import began, describe, ended, failed, times_of
-from pipeline.scorers.check import Check, Finding, contract_of, measured
+from pipeline.scorers.check import Check, Finding, check_of, contract_of, measured
 
 RECOVERY_ERRORS: Final = "recovery_errors"
 RECOVERY_RUNS: Final = "recovery_runs"
@@ -23,8 +23,7 @@ def recovery_check(alternatives: Alternatives) -> Check:
         "version": 1,
         "alternatives": {tool: sorted(others) for tool, others in alternatives.items()},
     }
-    contract = contract_of(RECOVERY_ERRORS, definition)
-    return Check(RECOVERY_ERRORS, contract, lambda run: recovery_errors(run, alternatives))
+    return check_of(RECOVERY_ERRORS, definition, lambda run: recovery_errors(run, alternatives))
 
 
 def recovery_errors(run: Run, alternatives: Alternatives) -> Finding | None:

@@ -4,14 +4,14 @@ from typing import Final
 
 from pipeline.model.run import Run
 from pipeline.scorers.calls import describe, failed, took_place
-from pipeline.scorers.check import Check, Finding, Missing, contract_of, measured, unknown
+from pipeline.scorers.check import Check, Finding, Missing, check_of, measured, unknown
 
 TOOL_ERRORS: Final = "tool_errors"
 
 
 def tool_errors_check() -> Check:
     """Return the check."""
-    return Check(TOOL_ERRORS, contract_of(TOOL_ERRORS, {"rule": "failed calls / executed calls", "version": 1}), tool_errors)
+    return check_of(TOOL_ERRORS, {"rule": "failed calls / executed calls", "version": 1}, tool_errors)
 
 
 def tool_errors(run: Run) -> Finding | None:

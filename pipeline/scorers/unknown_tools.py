@@ -4,14 +4,14 @@ from typing import Final
 
 from pipeline.model.run import Run
 from pipeline.scorers.calls import describe
-from pipeline.scorers.check import Check, Finding, Missing, contract_of, measured, unknown
+from pipeline.scorers.check import Check, Finding, Missing, check_of, measured, unknown
 
 UNKNOWN_TOOLS: Final = "unknown_tools"
 
 
 def unknown_tools_check() -> Check:
     """Return the check."""
-    return Check(UNKNOWN_TOOLS, contract_of(UNKNOWN_TOOLS, {"rule": "calls of tools not offered", "version": 1}), unknown_tools)
+    return check_of(UNKNOWN_TOOLS, {"rule": "calls of tools not offered", "version": 1}, unknown_tools)
 
 
 def unknown_tools(run: Run) -> Finding | None:

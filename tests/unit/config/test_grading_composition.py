@@ -148,8 +148,9 @@ def test_the_bodies_of_all_contracts_can_be_stored_under_their_hashes() -> None:
     found = {one.hash: one for one in contracts(settings)}
     used = {one.contract for graders in graders_of(settings).values() for one in graders.grading.judged}
     used |= {graders.grading.contract for graders in graders_of(settings).values()}
+    used |= {check.contract for graders in graders_of(settings).values() for check in graders.grading.checks}
     assert set(found) == used
-    assert {one.kind for one in found.values()} == {Kind.JUDGED, Kind.VERDICT}
+    assert {one.kind for one in found.values()} == {Kind.CODE, Kind.JUDGED, Kind.VERDICT}
     assert len(found) == len(contracts(settings))
 
 
