@@ -83,6 +83,7 @@ class Embedded:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.gates.finish(self.intake.now(), self._clock.now())
 
     @property
     def failed(self) -> BaseException | None:

@@ -15,7 +15,7 @@ from pipeline.runtime.gates import Gates, GateStore, with_gating
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.promoter import GoldenStore, promote
 from pipeline.runtime.topology import Touched
-from pipeline.runtime.windows import WindowStore, recompute
+from pipeline.runtime.windows import Minutes, WindowStore, recompute
 from pipeline.stages.gate_hard import Failure
 
 DERIVE_EVERY: Final = 30 * SECOND
@@ -96,6 +96,14 @@ class GateOwner:
         finally:
             self._stepping = False
 
+    async def finish(self, now: int, wall: int) -> None:
+        """Bring everything up to date before a stop, and send nothing: what is due is taken up at the next start."""
+        self._derived_ns = min(self._derived_ns or 0, wall - DERIVE_EVERY)
+        try:
+            await self._bring_up_to_date(*await self._derived(self._touched, wall), now)
+        except TemporaryError as error:
+            log.warning("minutes are left to the next start", error=str(error))
+
     async def _derived(self, touched: set[Touched], wall: int) -> tuple[list[Touched], list[Failure]]:
         """Add to what was told what the rows themselves say, at the start and then every 30 s."""
         self._before_ns = since = self._derived_ns
@@ -107,8 +115,10 @@ class GateOwner:
         return sorted(touched | {Touched(project, place.cohort, place.minute_ns) for project, place in stale}), failures
 
     async def _bring_up_to_date(self, touched: Sequence[Touched], failures: Sequence[Failure], now: int) -> None:
+        """Do all that follows from the touched minutes, and write these last: what a crash leaves undone is derived from them again."""
+        minutes: Minutes = {}
         if touched:
-            await recompute(self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now))
+            minutes = await recompute(self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now))
             failures = [*failures, *await self._store.failures(touched)]
         cohorts = {(one.project, one.cohort) for one in touched}
         await self._gates.step(cohorts, with_gating(failures, self._gating_of), now)
@@ -116,3 +126,5 @@ class GateOwner:
         self._gates.unannounced.clear()
         if touched:
             await promote(self._store, touched)
+        if minutes:
+            await self._store.write_minutes(minutes)

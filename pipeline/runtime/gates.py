@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pipeline.model.run import Cohort
 from pipeline.model.window import GateState, Trip, Window
 from pipeline.stages import gate_floor, gate_hard
-from pipeline.stages.gate import FloorGate, HardGate, Turn
+from pipeline.stages.gate import FloorGate, HardGate, Turn, watches
 from pipeline.stages.gate_hard import Failure
 
 Key = tuple[str, str, Cohort]
@@ -63,6 +63,8 @@ class Gates:
         self._judge_deadline_ns = judge_deadline_ns
         self._kinds = kinds
         self._states: dict[Key, GateState] = {}
+        self._saved: dict[Key, GateState] = {}
+        """States as they are stored."""
         self._trips: dict[Key, list[Trip]] = {}
         self._wakes: dict[Key, int] = {}
         self.unannounced: list[Trip] = []
@@ -79,6 +81,8 @@ class Gates:
                 continue
             rebuild = gate_floor.rebuild if isinstance(gate, FloorGate) else gate_hard.rebuild
             self._states[key] = rebuild(stored.get(key, self._fresh(key)), self._trips.get(key, ()))
+            if key in stored:
+                self._saved[key] = stored[key]
             self._wakes[key] = 0
 
     @staticmethod
@@ -99,8 +103,8 @@ class Gates:
 
     async def step(self, cohorts: Iterable[tuple[str, Cohort]], failures: Sequence[Failure], now: int) -> None:
         """Let every gate look at the touched cohorts and at those whose time has come."""
-        looking = {(project, gate.name, cohort) for project, cohort in cohorts for gate in self._gates}
-        looking |= {(one.project, gate.name, one.cohort) for one in failures for gate in self._gates}
+        seen = {*cohorts, *((one.project, one.cohort) for one in failures)}
+        looking = {(project, gate.name, cohort) for project, cohort in seen for gate in self._gates if watches(gate, cohort)}
         looking |= {key for key, at in self._wakes.items() if at <= now}
         for gate in self._gates:
             for key in sorted(key for key in looking if key[1] == gate.name):
@@ -108,6 +112,8 @@ class Gates:
 
     async def _look(self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], now: int) -> None:
         before = self._states.get(key, self._fresh(key))
+        # Whatever woke it, it is looked at again until all that it says is stored.
+        self._wakes[key] = now
         turn = await self._floor(gate, before, now) if isinstance(gate, FloorGate) else self._hard(gate, before, failures, now)
         trips = [*turn.trips, *await self._marked(gate, key)]
         if trips:
@@ -116,11 +122,16 @@ class Gates:
         self._remember(key, trips)
         self.unannounced.extend(turn.trips)
         self._states[key] = turn.state
-        self._wakes.pop(key, None)
+        await self._save(key, turn.state)
+        del self._wakes[key]
         if turn.wake_at is not None:
             self._wakes[key] = turn.wake_at
-        if turn.state != before:
-            await self._store.write_gate_states([turn.state])
+
+    async def _save(self, key: Key, state: GateState) -> None:
+        """A gate's first look is stored too: after a start the gate looks wherever it has a state, and its windows are final then."""
+        if self._saved.get(key) != state:
+            await self._store.write_gate_states([state])
+            self._saved[key] = state
 
     async def _floor(self, gate: FloorGate, state: GateState, now: int) -> Turn:
         windows = await self._store.unread_windows(

@@ -86,9 +86,9 @@ class Messenger:
         for key, one in list(self._due.items()):
             if one.due_ns > now:
                 continue
-            tried = await self._try(one, now)
+            # What was taken and could not be stored as confirmed is not sent again while this process remembers it.
+            tried = self._due[key] = one if one.confirmed_ns else await self._try(one, now)
             await self._store.write_notifications([tried])
-            self._due[key] = tried
             if tried.confirmed_ns:
                 del self._due[key]
                 done += 1

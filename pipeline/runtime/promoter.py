@@ -6,6 +6,7 @@ from typing import Protocol
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.runtime.topology import Touched
 from pipeline.stages.promote import FailingRun, case, members, representative
+from pipeline.stages.promote import case_id as id_of_case
 
 
 class GoldenStore(Protocol):
@@ -54,7 +55,12 @@ async def _cases(store: GoldenStore, project: str, case_ids: Sequence[str], at_h
     stored = await store.golden(project, case_ids)
     wanted = {one for _, rows in stored.values() if (one := representative(rows)) is not None} - at_hand.keys()
     runs = {**at_hand, **(await store.runs_by_id(project, sorted(wanted)) if wanted else {})}
-    made = [(before, case(rows, runs, before)) for before, rows in stored.values()]
+    made = [(before, case(rows, _asking(case_id, runs), before)) for case_id, (before, rows) in stored.items()]
     fresh = [now for before, now in made if now is not None and now is not before]
     await store.write_cases(fresh)
     return len(fresh)
+
+
+def _asking(case_id: str, runs: Mapping[str, FailingRun]) -> dict[str, FailingRun]:
+    """Only a run that asks what the case asks speaks for it: one that was merged, or asks something else by now, has no say in it."""
+    return {run_id: run for run_id, run in runs.items() if id_of_case(run.project, run.agent, run.request) == case_id}

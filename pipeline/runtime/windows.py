@@ -33,12 +33,12 @@ class WindowStore(Protocol):
 
 async def recompute(
     store: WindowStore, touched: Iterable[Touched], lengths: Sequence[int], is_final: Callable[[Window], bool]
-) -> None:
-    """Recompute the touched minutes of each cohort, and every window of these lengths that holds one that changed.
+) -> Minutes:
+    """Recompute the touched minutes of each cohort, and write every window of these lengths that holds one that changed.
 
-    Windows are written before the minutes they are made of: a crash in between leaves minutes that differ from their results, which
-    the next derivation finds.
+    Returns the minutes that changed, not yet written: a stored minute says that all that follows from it is done.
     """
+    recomputed: dict[tuple[Series, int], Sums] = {}
     by_cohort: dict[tuple[str, str], list[int]] = {}
     for one in sorted(touched):
         by_cohort.setdefault((one.project, one.cohort.id), []).append(one.minute_ns)
@@ -52,8 +52,8 @@ async def recompute(
             windows = [window for window in made if is_final(window) is amended]
             if windows:
                 await store.write_windows(windows, amended=amended)
-        if changed:
-            await store.write_minutes(changed)
+        recomputed |= changed
+    return recomputed
 
 
 def _differs(sums: Sums, stored: Sums | None) -> bool:

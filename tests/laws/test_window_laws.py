@@ -1,13 +1,16 @@
 """Laws of minutes and windows: neither order nor batches matter, and what does not count does not count."""
 
 import random
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import pipeline.stages.window
 from pipeline.model.result import Outcome
 from pipeline.model.run import Cohort
 from pipeline.model.time import MINUTE
@@ -127,3 +130,34 @@ def test_windows_of_a_minute_are_exactly_those_that_hold_it(minute: int, length:
     around = range((at - long) // slide * slide - slide, at + 2 * slide, slide)
     assert starts == [start for start in around if start <= at and at + MINUTE <= start + long]
     assert starts
+
+
+def _the_last_bits_depend_on_the_order(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("pipeline.stages.window.fsum", sum)
+
+
+def _a_retired_row_counts(patch: pytest.MonkeyPatch) -> None:
+    real = pipeline.stages.window._one
+    patch.setattr("pipeline.stages.window._one", lambda row: real(msgspec.structs.replace(row, weight=row.weight or 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("mutate", "law", "given_what"),
+    [
+        (
+            _the_last_bits_depend_on_the_order,
+            test_the_order_of_rows_does_not_matter_to_the_last_bit,
+            (many_rows, st.randoms(use_true_random=False)),
+        ),
+        (_a_retired_row_counts, test_retired_rows_count_in_nothing, (many_rows, many_rows)),
+    ],
+    ids=["order matters", "retired rows count"],
+)
+def test_a_broken_fold_breaks_the_law(
+    mutate: Callable[[pytest.MonkeyPatch], None], law: Any, given_what: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(monkeypatch)
+    unshrunk = settings(phases=[Phase.generate], database=None, report_multiple_bugs=False, max_examples=400)
+    broken: Callable[[], None] = unshrunk(given(*given_what)(law.hypothesis.inner_test))
+    with pytest.raises(AssertionError):
+        broken()
