@@ -87,12 +87,13 @@ class MemoryStore:
         )
 
     async def unfinished(self) -> list[TraceKey]:
-        """Return the traces that are open or have pending runs."""
-        return sorted(
+        """Return the traces that are open, have pending runs, or have rows at a place they left."""
+        unfinished = {
             key
             for key in self.spans.keys() | self.judgments.keys() | self.feedback.keys()
             if self._facts(key) > (self.traces[key].facts if key in self.traces else 0) or self._has_pending(key)
-        )
+        }
+        return sorted(unfinished.union(await self.misplaced()))
 
     def _facts(self, key: TraceKey) -> int:
         return len(self.spans.get(key, {})) + len(self.judgments.get(key, {})) + len(self.feedback.get(key, {}))

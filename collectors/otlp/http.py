@@ -21,9 +21,12 @@ def routes(receiver: Receiver) -> list[web.RouteDef]:
     return [web.post(PATH, export), web.get("/healthz", _health)]
 
 
-def runner(application: web.Application) -> web.AppRunner:
-    """Return a runner that leaves request bodies as they were sent: the receiver decompresses them itself, within its limit."""
-    return web.AppRunner(application, auto_decompress=False, access_log=None)
+def runner(application: web.Application, grace_s: float = 5.0) -> web.AppRunner:
+    """Return a runner that leaves request bodies as they were sent: the receiver decompresses them itself, within its limit.
+
+    Requests in flight are given ``grace_s`` seconds when it is cleaned up.
+    """
+    return web.AppRunner(application, auto_decompress=False, access_log=None, shutdown_timeout=grace_s)
 
 
 async def _export(receiver: Receiver, request: web.Request) -> web.Response:

@@ -6,10 +6,11 @@ the exporters' own, and so are their environment variables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.exporter.http.transport._base import BaseHTTPResult
 from opentelemetry.exporter.http.transport._requests import RequestsHTTPTransport
 from opentelemetry.exporter.otlp.proto.grpc.exporter import OTLPExporterMixin
@@ -18,6 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
+
+_PROTOBUF: Final = "application/x-protobuf"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -143,11 +146,20 @@ def _http_answer(result: BaseHTTPResult | None) -> Answer:
     if result is None or result.status_code is None:
         return Answer(accepted=False, message=str(result.error) if result else "no answer")
     if not 200 <= result.status_code < 300:  # noqa: PLR2004
-        return Answer(accepted=False, message=f"{result.status_code} {result.reason}: {_readable(result.content())}")
+        return Answer(accepted=False, message=f"{result.status_code} {result.reason}: {_refusal(result)}")
     try:
         return _accepted(ExportTraceServiceResponse.FromString(result.content()))
     except DecodeError:
         return Answer(accepted=True, message=f"the receiver's answer is no OTLP: {_readable(result.content())}")
+
+
+def _refusal(result: BaseHTTPResult) -> str:
+    """An OTLP receiver answers protobuf with a ``Status`` in protobuf; whatever else there is on the way, with text."""
+    try:
+        said: str = Status.FromString(result.content()).message if _PROTOBUF in result.headers().get("Content-Type", "") else ""
+    except DecodeError:
+        said = ""
+    return said or _readable(result.content())
 
 
 def _readable(body: bytes) -> str:

@@ -1,5 +1,6 @@
 """The local HTTP API and the status page: what the commands ask of a running ``up``, and what a browser shows."""
 
+import re
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -10,15 +11,20 @@ from aiohttp import web
 from jinja2 import Environment
 
 from collectors.otlp.keys import Keys, UnauthenticatedError
-from pipeline.apps.show import utc
-from pipeline.errors import ConfigurationError
+from pipeline.apps.show import counted, utc
+from pipeline.apps.text import one_line
+from pipeline.errors import ConfigurationError, TemporaryError
+from pipeline.model.window import GateStatus
 from pipeline.runtime.telemetry import Telemetry
 from sinks.clickhouse.run_detail import UnknownRunError
 from sinks.clickhouse.store import Store
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 LIMIT: Final = 100
+LONGEST: Final = 400
+TRIPS: Final = 20
 MOST: Final = 10_000
+_NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
 HEADERS: Final = {
     # Text from spans is only ever text: no script runs, nothing is fetched from elsewhere, no other page may frame this one.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -45,7 +51,8 @@ class _Api:
         self._store = store
         self._keys = keys
         self._telemetry = telemetry
-        self._page = Environment(autoescape=True).from_string(files("pipeline.apps").joinpath("status.html").read_text())
+        environment = Environment(autoescape=True, finalize=_shown)
+        self._page = environment.from_string(files("pipeline.apps").joinpath("status.html").read_text(encoding="utf-8"))
 
     def _project_of(self, request: web.Request) -> str:
         return self._keys.project(_bearer(request.headers.get("Authorization")))
@@ -64,26 +71,35 @@ class _Api:
     async def golden(self, request: web.Request) -> web.Response:
         return _json(await self._store.golden_cases(self._project_of(request)))
 
-    async def telemetry(self, _: web.Request) -> web.Response:
+    async def telemetry(self, request: web.Request) -> web.Response:
+        self._project_of(request)
         return _json(self._telemetry.snapshot())
 
     async def status_page(self, request: web.Request) -> web.Response:
         project = self._project_of(request)
+        states = [state for state in await self._store.gate_states() if state.project == project]
         text = self._page.render(
             project=project,
             runs=await self._store.scoreboard(project, LIMIT),
             utc=utc,
+            counted=counted,
+            everything="all" in request.query,
             accounting=await self._store.accounting(project),
-            gates=[state for state in await self._store.gate_states() if state.project == project],
-            trips=[trip for trip in await self._store.trips() if trip.project == project][-20:],
-            telemetry=self._telemetry.snapshot(),
+            firing=[state for state in states if state.status is GateStatus.FIRING],
+            quiet=[state for state in states if state.status is not GateStatus.FIRING],
+            trips=[trip for trip in await self._store.trips() if trip.project == project][-TRIPS:],
         )
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 
 
+def _shown(value: Any) -> Any:
+    """Autoescaping makes text harmless to a browser; this makes it honest to its reader, and leaves room for the rest of the page."""
+    return one_line(value, LONGEST) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
 def _number(request: web.Request, name: str, default: int) -> int:
     text = request.query.get(name, str(default))
-    if not text.isdecimal() or not 0 < int(text) <= MOST:
+    if not _NUMBER.fullmatch(text) or int(text) > MOST:
         raise ConfigurationError(f"{name} is {text!r}; write a whole number from 1 to {MOST}")
     return int(text)
 
@@ -111,6 +127,8 @@ def _guarded(handler: Handler) -> Handler:
             return refusal
         except ConfigurationError as error:
             return _json({"error": str(error)}, status=404 if isinstance(error, UnknownRunError) else 400)
+        except TemporaryError as error:
+            return _json({"error": str(error)}, status=503)
 
     return guarded
 

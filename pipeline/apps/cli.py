@@ -1,13 +1,17 @@
-"""The command line. Thin: it reads settings, calls the parts, prints. What a person can fix is one sentence and exit code 2."""
+"""The command line: names, options and help. What a person can fix is one sentence and exit code 2."""
 
+import os
 import sys
+from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from pipeline.apps import commands
-from pipeline.apps.telemetry import log_to_stderr
+from pipeline.apps.logs import LEVELS, log_to_stderr
+from pipeline.apps.text import visible
 from pipeline.errors import ConfigurationError, TemporaryError
 
 app = typer.Typer(
@@ -18,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+HERE: Final = ("localhost", "127.0.0.1", "::1")
 golden = typer.Typer(help="Failures that become tests.", no_args_is_help=True)
 app.add_typer(golden, name="golden")
 
@@ -27,10 +32,19 @@ Config = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tracegrade {version('tracegrade')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _logging(level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info") -> None:
-    if level.lower() not in ("debug", "info", "warning", "error"):
-        raise ConfigurationError(f"--log-level is {level!r}; write debug, info, warning or error")
+def _before(
+    level: Annotated[str, typer.Option("--log-level", help=f"{', '.join(LEVELS)}.")] = "info",
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    if level.lower() not in LEVELS:
+        raise ConfigurationError(f"--log-level is {level!r}; write one of {', '.join(LEVELS)}")
     log_to_stderr(level)
 
 
@@ -63,9 +77,10 @@ def replay(
         bool, typer.Option("--same-ids", help="Keep trace and span ids; moved traces get new ones otherwise.")
     ] = False,
     key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Send recorded traces through an OTLP endpoint."""
-    raise typer.Exit(commands.replay(files, endpoint, protocol, times, key, same_ids=same_ids))
+    raise typer.Exit(commands.replay(files, endpoint, protocol, times, key, same_ids=same_ids, json=as_json))
 
 
 @app.command()
@@ -76,7 +91,7 @@ def scoreboard(
     as_json: AsJson = False,
 ) -> None:
     """Show the latest runs and what became of all of them."""
-    raise typer.Exit(commands.scoreboard(config, limit, agent, as_json=as_json))
+    raise typer.Exit(commands.scoreboard(config, limit, agent, json=as_json))
 
 
 @app.command()
@@ -86,7 +101,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Show all that is known of one run."""
-    raise typer.Exit(commands.run(config, run_id, as_json=as_json))
+    raise typer.Exit(commands.run(config, run_id, json=as_json))
 
 
 @app.command()
@@ -95,16 +110,17 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Explain what is wrong with a configuration, by line, or what it comes to."""
-    raise typer.Exit(commands.check(config, as_json=as_json))
+    raise typer.Exit(commands.check(config, json=as_json))
 
 
 @golden.command("export")
 def golden_export(
     folder: Annotated[Path, typer.Argument(help="Folder to write golden-PROJECT.jsonl into.")],
     config: Config = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the golden cases as JSON lines, one case a line."""
-    raise typer.Exit(commands.golden_export(config, folder))
+    raise typer.Exit(commands.golden_export(config, folder, json=as_json))
 
 
 @app.command("scripted-judge")
@@ -119,16 +135,26 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure spans and runs a second against bare decoding, in one run."""
-    raise typer.Exit(commands.bench(traces, as_json=as_json))
+    raise typer.Exit(commands.bench(traces, json=as_json))
 
 
 def main() -> None:
     """Run a command; what a person can fix ends it with a sentence, not a traceback."""
+    _prepare()
     try:
         app(standalone_mode=True)
     except ConfigurationError as error:
-        typer.echo(f"tracegrade: {error}", err=True)
+        typer.echo(visible(f"tracegrade: {error}"), err=True)
         sys.exit(2)
     except TemporaryError as error:
-        typer.echo(f"tracegrade: {error}; try again", err=True)
+        typer.echo(visible(f"tracegrade: {error}; try again"), err=True)
         sys.exit(75)
+
+
+def _prepare() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows another one
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C core writes to stderr by itself what its errors say again
+    for name in ("no_proxy", "NO_PROXY"):  # a proxy does not lead back to this machine
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), *HERE)))

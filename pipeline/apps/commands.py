@@ -1,101 +1,163 @@
 """Commands: what each does, as a function that returns its exit code. Those that read ask a running ``up``, else open the store."""
+# ruff: noqa: PLC0415 - a command imports what it needs: the engine and the judge's client alone take seconds
 
 import asyncio
+import logging
 import os
+import socket
+import sys
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, cast
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
-from rich.progress import Progress
 
-from collectors.replay import Protocol, Times, read, retime, send
-from pipeline.apps import served, show
-from pipeline.apps import up as running
-from pipeline.apps.bench import measure
-from pipeline.apps.demo.play import play
-from pipeline.config.check import check as check_file
-from pipeline.config.load import load
-from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.apps.text import as_json, visible
 from pipeline.errors import ConfigurationError
-from pipeline.judges.scripted import serve_forever
-from pipeline.model.golden import GoldenCase
-from pipeline.runtime.clock import SystemClock
-from sinks.clickhouse.store import Store
-from sinks.golden import files
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pipeline.config.tracegrade import TracegradeSettings
+    from sinks.clickhouse.store import Store
+
+E = TypeVar("E", bound=StrEnum)
 
 
 def up(config: Path | None) -> int:
     """Run the embedded pipeline until it is told to stop."""
-    return asyncio.run(running.run(load(config)))
+    from pipeline.config.load import load
+
+    settings = load(config)
+    from pipeline.apps.up import run
+
+    return asyncio.run(run(settings))
 
 
 def demo(traces: Path | None, keep: Path | None) -> int:
     """Grade the bundled traces."""
+    from pipeline.apps.demo.play import play
+
+    _quiet_exporters()
     return asyncio.run(play(traces, keep))
 
 
-def replay(files_: list[Path], endpoint: str, protocol: str, times: str, key: str, *, same_ids: bool) -> int:
+def replay(files: list[Path], endpoint: str, protocol: str, times: str, key: str, *, same_ids: bool, json: bool) -> int:
     """Send recorded traces, showing progress."""
-    recordings = list(read(files_))
-    for recording in recordings:
-        if recording.skipped:
-            print_line(f"skipped {recording.path}: {recording.skipped}")
-    total = sum(recording.spans for recording in recordings)
-    requests = retime(recordings, _choice(Times, "--times", times), SystemClock().now(), same_ids=same_ids)
+    from rich.progress import Progress
+
+    from collectors.replay import Protocol, Times, read, retime, send
+    from pipeline.apps.show import console
+    from pipeline.runtime.clock import SystemClock
+
+    _quiet_exporters()
     spoken = _choice(Protocol, "--protocol", protocol) if protocol else None
-    with Progress(transient=True) as progress:
+    moved = _choice(Times, "--times", times)
+    recordings = list(read(files))
+    _look_for(endpoint)
+    total = sum(recording.spans for recording in recordings)
+    requests = retime(recordings, moved, SystemClock().now(), same_ids=same_ids)
+    terminal = console(to_stderr=True)
+    with Progress(transient=True, console=terminal, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("sending spans", total=total)
         report = send(requests, endpoint, spoken, key, lambda done, _: progress.update(task, completed=done), total=total)
-    print_line(f"sent {report.sent} spans of {total}; rejected {report.rejected}; failed {report.failed}")
+    skipped = {str(recording.path): recording.skipped for recording in recordings if recording.skipped}
+    if json:
+        print_json({**msgspec.to_builtins(report), "total": total, "skipped": skipped})
+        return report.exit_code
+    for path, why in skipped.items():
+        print_line(f"skipped {path}: {why}")
+    rest = "; the rest was not tried, after several failures in a row" if report.gave_up else ""
+    print_line(f"sent {report.sent} of {total} spans to {endpoint}; {report.rejected} rejected, {report.failed} failed{rest}")
     for message in report.messages:
         print_line(f"  {message}")
     return report.exit_code
 
 
-def _choice(kind: type[T], option: str, text: str) -> T:
+def _quiet_exporters() -> None:
+    """The report says what their retries came to."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+
+
+def _look_for(endpoint: str) -> None:
+    """Say at once what an exporter would find out after half a minute of retries: that nothing listens there."""
+    address = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
     try:
-        return kind(text)  # type: ignore[call-arg]
+        if address.hostname and address.port:
+            socket.create_connection((address.hostname, address.port), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{endpoint} does not answer ({error}); start tracegrade up, or name another --endpoint"
+        ) from error
+
+
+def _choice(kind: type[E], option: str, text: str) -> E:
+    try:
+        return kind(text)
     except ValueError:
-        raise ConfigurationError(f"{option} is {text!r}; write one of {', '.join(cast('Any', kind))}") from None
+        raise ConfigurationError(f"{option} is {text!r}; write one of {', '.join(kind)}") from None
 
 
-def scoreboard(config: Path | None, limit: int, agent: str, *, as_json: bool) -> int:
+def scoreboard(config: Path | None, limit: int, agent: str, *, json: bool) -> int:
     """Show the latest runs and the accounting."""
+    from pipeline.apps import show
+    from pipeline.config.load import load
 
-    async def direct(store: Store, project: str) -> Any:
+    async def direct(store: "Store", project: str) -> Any:
         return {"runs": await store.scoreboard(project, limit, agent), "accounting": await store.accounting(project)}
 
     board = _ask(load(config), f"/api/scoreboard?{urlencode({'limit': limit, 'agent': agent})}", direct)
-    _print(board, as_json=as_json, table=lambda: show.scoreboard(board["runs"], board["accounting"]))
+    if json:
+        print_json(board)
+    else:
+        console = show.console()
+        console.print(show.scoreboard(board["runs"], board["accounting"], console.width))
     return 0
 
 
-def run(config: Path | None, run_id: str, *, as_json: bool) -> int:
+def run(config: Path | None, run_id: str, *, json: bool) -> int:
     """Show one run."""
-    detail = _ask(load(config), f"/api/runs/{quote(run_id, safe='')}", lambda store, project: store.run_detail(project, run_id))
-    _print(detail, as_json=as_json, table=lambda: show.run(detail))
+    from pipeline.apps import show, show_run
+    from pipeline.config.load import load
+
+    prefix = run_id.strip()
+    if not prefix:
+        raise ConfigurationError("the run's id is empty; write as much of its beginning as is unique")
+    detail = _ask(load(config), f"/api/runs/{quote(prefix, safe='')}", lambda store, project: store.run_detail(project, prefix))
+    if json:
+        print_json(detail)
+    else:
+        show.console().print(show_run.run(detail))
     return 0
 
 
-def golden_export(config: Path | None, folder: Path) -> int:
+def golden_export(config: Path | None, folder: Path, *, json: bool) -> int:
     """Write the golden cases of the project to a file."""
+    from pipeline.config.load import load
+    from pipeline.model.golden import GoldenCase
+    from sinks.golden import files
+
     settings = load(config)
     cases = _ask(settings, "/api/golden", lambda store, project: store.golden_cases(project))
     path = files.file_of(folder, settings.project)
-    count = files.write(path, msgspec.convert(cases, list[GoldenCase]))
-    print_line(f"wrote {count} cases to {path}")
+    try:
+        count = files.write(path, msgspec.convert(cases, list[GoldenCase]))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}; name another folder") from error
+    if json:
+        print_json({"file": str(path), "cases": count})
+    else:
+        print_line(f"wrote {count} cases to {path}")
     return 0
 
 
-def check(config: Path | None, *, as_json: bool) -> int:
+def check(config: Path | None, *, json: bool) -> int:
     """Say what is wrong with a configuration, or what it comes to."""
+    from pipeline.config.check import check as check_file
+
     report = check_file(config)
-    if as_json:
-        print_line(msgspec.json.encode(report).decode())
+    if json:
+        print_json(report)
         return 0 if report.ok else 2
     for line in (*report.errors, *(f"warning: {one}" for one in report.warnings)):
         print_line(line)
@@ -108,38 +170,55 @@ def check(config: Path | None, *, as_json: bool) -> int:
 
 def scripted_judge(port: int) -> int:
     """Serve the scripted judge until it is told to stop."""
-    return asyncio.run(serve_forever(port))
+    from pipeline.judges.scripted import serve_forever
+
+    try:
+        return asyncio.run(serve_forever(port))
+    except OSError as error:
+        raise ConfigurationError(f"--port: cannot listen on 127.0.0.1:{port}: {error.strerror}; write another port") from error
 
 
-def bench(traces: int, *, as_json: bool) -> int:
+def bench(traces: int, *, json: bool) -> int:
     """Measure and print."""
+    from pipeline.apps.bench import measure
+
     report = asyncio.run(measure(traces))
-    print_line(msgspec.json.encode(report).decode() if as_json else report.table())
+    if json:
+        print_json(report)
+    else:
+        print_line(report.table())
     return 0
 
 
 def print_line(text: str) -> None:
-    """Print a line as it is."""
-    print(text)  # noqa: T201 - what a command says
+    """Print a line, without what would act on a terminal."""
+    sys.stdout.write(f"{visible(text)}\n")
 
 
-def _print(what: Any, *, as_json: bool, table: Callable[[], Any]) -> None:
-    if as_json:
-        print_line(msgspec.json.encode(what).decode())
-    else:
-        show.print_to_terminal(table())
+def print_json(value: Any) -> None:
+    """Print JSON on a line: UTF-8, whatever the terminal's encoding is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"{as_json(value)}\n".encode())
+    sys.stdout.buffer.flush()
 
 
-def _ask(settings: TracegradeSettings, path: str, direct: Callable[[Store, str], Awaitable[Any]]) -> Any:
+def _ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, str], Awaitable[Any]]") -> Any:
     """Return plain JSON values: from the ``up`` that has the folder open, else from the store itself."""
+    from pipeline.apps import served
+
     if settings.store.url is None:
         url = served.address(settings.store.path)
         if url is not None:
-            return served.ask(url, path, running.key_of(settings, os.environ))
+            return served.ask(url, path, served.key_of(settings, os.environ))
         if not settings.store.path.exists():
             raise ConfigurationError(
                 f"there is no data in {settings.store.path}; start tracegrade up, or name the folder as store.path in tracegrade.yaml"
             )
+    return _open(settings, direct)
+
+
+def _open(settings: "TracegradeSettings", direct: "Callable[[Store, str], Awaitable[Any]]") -> Any:
+    from sinks.clickhouse.store import Store
 
     async def opened() -> Any:
         store = await asyncio.to_thread(Store.open, settings.store)

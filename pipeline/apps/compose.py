@@ -1,5 +1,6 @@
 """Compose: settings and a store into the pipeline in one process, with its servers. The one place where all parts meet."""
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -39,6 +40,8 @@ WINDOW: Final = 5 * MINUTE
 """The window that every dimension has, whether a gate reads it or not."""
 GRACE: Final = 5.0
 """Seconds that requests in flight are given when the servers stop."""
+LAST_METRICS: Final = 2000.0
+"""Milliseconds that the last export of metrics is given."""
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -57,7 +60,8 @@ class Product:
         self.settings = settings
         self.store = store
         self.clock = clock or SystemClock()
-        self.telemetry = Telemetry(meter_provider().get_meter("tracegrade"))
+        self._metrics = meter_provider()
+        self.telemetry = Telemetry(self._metrics.get_meter("tracegrade"))
         self._environment = environment
         self._stack = AsyncExitStack()
         self.pipeline: Embedded
@@ -70,6 +74,7 @@ class Product:
             ConfigurationError: a person can fix it.
         """
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(asyncio.to_thread, self._metrics.shutdown, LAST_METRICS)
             self.pipeline = await self._pipeline(stack)
             await self.store.insert_contracts(contracts(self.settings))
             await self.pipeline.start()
@@ -134,16 +139,16 @@ class Product:
         )
         application = web.Application()
         application.add_routes([*routes(receiver), *api_routes(self.store, keys, self.telemetry)])
-        site_runner = runner(application)
+        site_runner = runner(application, GRACE)
         await site_runner.setup()
         stack.push_async_callback(site_runner.cleanup)
-        site = web.TCPSite(site_runner, receiver_settings.host, receiver_settings.http_port, shutdown_timeout=GRACE)
+        site = web.TCPSite(site_runner, receiver_settings.host, receiver_settings.http_port)
         try:
             await site.start()
         except OSError as error:
             where = f"{receiver_settings.host}:{receiver_settings.http_port}"
             raise ConfigurationError(
-                f"receiver.http_port: cannot listen on {where}: {error.strerror}; write another port"
+                f"receiver.http_port: cannot listen on {where}: {os.strerror(error.errno or 0)}; write another port"
             ) from None
         listening = await grpc.serve(receiver, receiver_settings.host, receiver_settings.grpc_port)
         stack.push_async_callback(listening.server.stop, GRACE)

@@ -2,14 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from contextlib import ExitStack
 
 import structlog
 
 from pipeline.apps import served
 from pipeline.apps.compose import Product
 from pipeline.config.tracegrade import TracegradeSettings
-from pipeline.errors import ConfigurationError
 from sinks.clickhouse.store import Store
 
 log = structlog.get_logger(__name__)
@@ -32,13 +31,12 @@ async def run(settings: TracegradeSettings) -> int:
                 grpc=product.served.grpc_address,
                 status_page=product.served.http_url,
             )
-            if settings.store.url is None:
-                served.announce(settings.store.path, product.served.http_url)
-            code = await _until(stop, product)
+            with ExitStack() as stack:
+                if settings.store.url is None:
+                    stack.enter_context(served.announced(settings.store.path, product.served.http_url))
+                code = await _until(stop, product)
         log.info("stopped")
     finally:
-        if settings.store.url is None:
-            served.withdraw(settings.store.path)
         await store.close()
     return code
 
@@ -53,22 +51,3 @@ async def _until(stop: asyncio.Event, product: Product) -> int:
         except TimeoutError:
             continue
     return 0
-
-
-def key_of(settings: TracegradeSettings, environment: Mapping[str, str]) -> str:
-    """Return a key of the project for asking a running ``up``; empty where it asks for none.
-
-    Raises:
-        ConfigurationError: keys are configured, and none is the project's.
-    """
-    keys = settings.receiver.keys
-    if not keys:
-        return ""
-    for secret in keys.get(settings.project, ()):
-        text = secret.get_secret_value()
-        key = environment.get(text.removeprefix("env:"), "") if text.startswith("env:") else text
-        if key:
-            return key
-    raise ConfigurationError(
-        f"project {settings.project!r} has no key in receiver.keys that can be read here; set its environment variable or project to one that has"
-    )

@@ -15,6 +15,7 @@ Verdict = dict[str, Any]
 _UNKNOWN: Final = "Unknown"
 _IDENTIFIER: Final = re.compile(r"\b[A-Z]{1,4}-?\d{1,10}\b")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
+_AMOUNT: Final = re.compile(r"""["']amount["']\s*:\s*["']?(\d+(?:[.,]\d+)*)""")
 _THOUSANDS: Final = re.compile(r",(?=\d{3}(?:\D|$))")
 _ADMITS: Final = re.compile(
     r"\b(cannot|can't|could not|couldn't|unable|not able|does not exist|doesn't exist|no such|not found|not possible|failed|invalid|was not|were not)\b",
@@ -57,6 +58,8 @@ def _correctness(seen: SeenPrompt) -> Verdict:
         return _after_error(seen, error)
     if action := _unseen_action(reply, seen.observations):
         return _said(seen.lowest, f"The reply claims an action ({action}) that no observation shows.", _line(reply))
+    if disagreement := _disagreement(seen.observations):
+        return _said(seen.lowest + 1, disagreement, _line(known[-1]))
     if not known:
         return _from_instructions(seen)
     given = (*known, *filter(None, map(_failure, seen.observations)), seen.request, seen.instructions)
@@ -127,6 +130,20 @@ _RULES: Final[Mapping[str, Callable[[SeenPrompt], Verdict]]] = {
     "format": _format,
     "tone": _tone,
 }
+
+
+def _disagreement(calls: Iterable[SeenCall]) -> str:
+    """Return what two results say differently of one order; empty where none does."""
+    amounts: dict[str, set[Decimal]] = {}
+    for call in calls:
+        said = _AMOUNT.search(call.result or "")
+        if said is None or _failure(call) is not None:
+            continue
+        for name in _IDENTIFIER.findall(f"{call.arguments or ''} {call.result or ''}"):
+            amounts.setdefault(name, set()).add(_value(said[1]))
+    return next(
+        (f"The tools disagree on the amount of {name}." for name, values in sorted(amounts.items()) if len(values) > 1), ""
+    )
 
 
 def _failure(call: SeenCall) -> str | None:

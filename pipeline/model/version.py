@@ -152,7 +152,16 @@ def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
         for result in one.results
     ]
     rows += [
-        ResultRow(version.project, version.trace_id, one.key, one.version, "", weight=0.0, inclusion_probability=0.0, first_received_ns=0)
+        ResultRow(
+            version.project,
+            version.trace_id,
+            one.key,
+            one.version,
+            "",
+            weight=0.0,
+            inclusion_probability=0.0,
+            first_received_ns=0,
+        )
         for one in version.retired
     ]
     return tuple(rows)

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
-from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
+from pipeline.errors import TemporaryError
 from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.time import SECOND
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.telemetry import Telemetry
@@ -16,6 +17,12 @@ log = structlog.get_logger(__name__)
 
 Ask = Callable[[JudgeRequest, str, str], Awaitable[Judgment]]
 """(request, dimension, contract) → the judgment; raises TemporaryError where asking again may help."""
+
+
+Question = tuple[str, str, str, str]
+"""(run id, transcript hash, dimension, contract)."""
+FIRST_DELAY: Final = 0.2
+GREATEST_DELAY: Final = 30.0
 
 
 class JudgmentStore(Protocol):
@@ -47,7 +54,7 @@ class JudgeDesk:
         self._clock = clock
         self._telemetry = telemetry
         self._slots = asyncio.Semaphore(concurrency)
-        self._open: set[tuple[str, str, str, str]] = set()
+        self._open: set[Question] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -63,7 +70,12 @@ class JudgeDesk:
         self._open.update(new)
         task = asyncio.create_task(self._judge(request, new))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("judgments could not be kept", error=repr(error))
 
     async def close(self) -> None:
         """Stop; what is in flight is asked again after the next start, for its run is still pending."""
@@ -71,33 +83,45 @@ class JudgeDesk:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _judge(self, request: JudgeRequest, keys: list[tuple[str, str, str, str]]) -> None:
+    async def _judge(self, request: JudgeRequest, keys: list[Question]) -> None:
+        """Ask in rounds: what a round answered is given back before the rest is asked again."""
+        left, delay = keys, FIRST_DELAY
         try:
-            answers = await asyncio.gather(*(self._one(request, dimension, contract) for _, _, dimension, contract in keys))
-            judgments = [answer for answer in answers if answer is not None]
-            if judgments:
-                await self._keep(judgments)
+            while left:
+                answers = await asyncio.gather(*(self._one(request, *key[2:]) for key in left), return_exceptions=True)
+                await self._keep([answer for answer in answers if isinstance(answer, Judgment)])
+                left = [key for key, answer in zip(left, answers, strict=True) if _is_worth_asking_again(request, key, answer)]
+                wait = max((_wait(answer, delay) for answer in answers if isinstance(answer, TemporaryError)), default=0.0)
+                if self._clock.now() + int(wait * SECOND) >= request.deadline_ns:
+                    return
+                await asyncio.sleep(wait)
+                delay = min(delay * 2, GREATEST_DELAY)
         finally:
             self._open.difference_update(keys)
 
     async def _keep(self, judgments: list[Judgment]) -> None:
+        if not judgments:
+            return
         await until_it_works("store judgments", lambda: self._store.insert_judgments(judgments))
         for judgment in judgments:
             self._telemetry.judged(judgment)
         await self._give_back(judgments)
 
     async def _one(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment | None:
-        delay = 0.2
-        while self._clock.now() < request.deadline_ns:
-            try:
-                async with self._slots:
-                    return await self._ask(request, dimension, contract)
-            except TemporaryError as error:
-                wait = error.retry_after if error.retry_after is not None else delay
-                log.warning("judge not available", dimension=dimension, run_id=request.run_id, error=str(error), wait=wait)
-                await asyncio.sleep(wait)
-                delay = min(delay * 2, 30.0)
-            except (ConfigurationError, PermanentError) as error:
-                log.error("judge refused", dimension=dimension, run_id=request.run_id, error=str(error))
-                return None
-        return None
+        async with self._slots:
+            # The wait for a slot can be longer than anybody waits for the answer.
+            return await self._ask(request, dimension, contract) if self._clock.now() < request.deadline_ns else None
+
+
+def _is_worth_asking_again(request: JudgeRequest, key: Question, answer: Judgment | BaseException | None) -> bool:
+    """Anything that an answer raises costs this one dimension; only temporary trouble is worth another try."""
+    if not isinstance(answer, BaseException):
+        return False
+    temporary = isinstance(answer, TemporaryError)
+    told = log.warning if temporary else log.error
+    told("judge not available" if temporary else "judge refused", dimension=key[2], run_id=request.run_id, error=repr(answer))
+    return temporary
+
+
+def _wait(error: TemporaryError, delay: float) -> float:
+    return delay if error.retry_after is None else error.retry_after

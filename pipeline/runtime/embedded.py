@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import structlog
@@ -54,6 +55,8 @@ class Embedded:
         self._store = store
         self._clock = clock
         self._queue: asyncio.Queue[Sequence[Record]] = asyncio.Queue()
+        self._handed = 0
+        """Batches that were fed and are not folded yet."""
         self._folding = False
         self._swept_ns = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,6 +69,7 @@ class Embedded:
 
     async def feed(self, records: Sequence[Record]) -> None:
         """Hand stored records to their owner."""
+        self._handed += 1
         await self._queue.put(records)
 
     async def start(self) -> None:
@@ -79,11 +83,11 @@ class Embedded:
 
     async def stop(self) -> None:
         """Stop after what is being written; what is left is taken up at the next start."""
-        await self.desk.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.gates.finish(self.intake.now(), self._clock.now())
+        await self.desk.close()
+        await self.gates.finish(self._gates_now(), self._clock.now())
 
     @property
     def failed(self) -> BaseException | None:
@@ -97,27 +101,35 @@ class Embedded:
         Raises:
             BaseException: whatever ended one of the loops.
         """
-        while not self._is_settled():
+        while True:
             if self.failed is not None:
                 raise self.failed
+            if self._is_settled():
+                return
             await asyncio.sleep(BEAT / 4)
 
     def _is_settled(self) -> bool:
         now = self._clock.now()
         wake = self.owner.next_wake
-        waiting = self._folding or self.intake.busy or not self._queue.empty() or self.desk.busy
-        return not waiting and (wake is None or wake > now) and self.gates.is_idle(now)
+        waiting = self._folding or self.intake.busy or self._handed or self.desk.busy
+        return not waiting and (wake is None or wake > now) and self.gates.is_idle(self._gates_now(), now)
+
+    def _gates_now(self) -> int:
+        """The gates' clock: what the owner has not come to yet may belong to any window, so no window is final before."""
+        return self.owner.done_until(self.intake.now())
 
     async def _own(self) -> None:
         while True:
-            try:
-                records = await asyncio.wait_for(self._queue.get(), BEAT)
-            except TimeoutError:
-                records = ()
+            records: Sequence[Record] = ()
+            # Not wait_for: before Python 3.12 it swallows a cancellation that meets a batch, and a stop would wait for ever.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT):
+                    records = await self._queue.get()
             self._folding = True
             if records:
                 await self.owner.fold(records, self.intake.now())
                 self.intake.folded(sum(isinstance(record, Span) for record in records))
+                self._handed -= 1
             await self.owner.tick(self.intake.now())
             await self._sweep()
             self._folding = False
@@ -130,9 +142,9 @@ class Embedded:
 
     async def _gate(self) -> None:
         while True:
-            now = self.intake.now()
-            await self.gates.step(now, self._clock.now())
-            await asyncio.sleep(BEAT if not self.gates.is_idle(now) else 2 * BEAT)
+            now, wall = self._gates_now(), self._clock.now()
+            await self.gates.step(now, wall)
+            await asyncio.sleep(BEAT if not self.gates.is_idle(now, wall) else 2 * BEAT)
 
 
 def _gating(assembly: Assembly, project: str, agent: str) -> list[str]:

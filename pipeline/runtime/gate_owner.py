@@ -73,11 +73,14 @@ class GateOwner:
         await self._gates.recover()
         await self._messenger.recover(now)
 
-    def is_idle(self, now: int) -> bool:
-        """Whether nothing is to be done by ``now``."""
-        wakes = (self._gates.next_wake, self._messenger.next_wake)
-        waiting = self._stepping or self._touched or self._gates.unannounced
-        return not waiting and all(wake is None or wake > now for wake in wakes)
+    def is_idle(self, now: int, wall: int) -> bool:
+        """Whether nothing is to be done at these times; see :meth:`step`."""
+        if self._stepping or self._touched or self._gates.unannounced or self._is_deriving(wall):
+            return False
+        return _is_ahead(self._gates.next_wake, now) and _is_ahead(self._messenger.next_wake, wall)
+
+    def _is_deriving(self, wall: int) -> bool:
+        return self._derived_ns is None or wall - self._derived_ns >= DERIVE_EVERY
 
     async def step(self, now: int, wall: int) -> None:
         """Do what is due. ``now`` is the gates' clock, the least of all partitions; ``wall`` paces derivation and sending.
@@ -107,7 +110,7 @@ class GateOwner:
     async def _derived(self, touched: set[Touched], wall: int) -> tuple[list[Touched], list[Failure]]:
         """Add to what was told what the rows themselves say, at the start and then every 30 s."""
         self._before_ns = since = self._derived_ns
-        if since is not None and wall - since < DERIVE_EVERY:
+        if not self._is_deriving(wall):
             return sorted(touched), []
         stale = await self._store.stale_minutes(max((since or 0) - MARGIN, 0))
         failures = await self._store.untripped_failures(max((since or 0) - LATE, 0))
@@ -128,3 +131,7 @@ class GateOwner:
             await promote(self._store, touched)
         if minutes:
             await self._store.write_minutes(minutes)
+
+
+def _is_ahead(wake: int | None, now: int) -> bool:
+    return wake is None or wake > now

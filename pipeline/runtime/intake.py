@@ -7,9 +7,9 @@ owner's clock back, so that nothing closes half-read (design section 4).
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
-from pipeline.errors import TemporaryError
+from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.span import Span
 from pipeline.runtime.clock import Clock
 
@@ -17,6 +17,10 @@ INSERT: Final = 4000
 """Spans that one insert takes at most, unless one request alone has more."""
 BACKLOG: Final = 50_000
 """Spans stored or on their way and not yet folded, above which senders are asked to wait."""
+
+
+Request: TypeAlias = tuple[Sequence[Span], asyncio.Future[None]]
+"""Spans, and what is answered when they are stored."""
 
 
 class Intake:
@@ -31,7 +35,9 @@ class Intake:
         self._insert = insert
         self._hand_over = hand_over
         self._clock = clock
-        self._waiting: deque[tuple[Sequence[Span], asyncio.Future[None]]] = deque()
+        self._waiting: deque[Request] = deque()
+        self._alone = 0
+        """Requests at the front of the queue that are to be inserted one by one."""
         self._arrived = asyncio.Event()
         self._unfolded: deque[tuple[int, int]] = deque()
         """(first receipt, spans) of batches in the order in which they will be folded."""
@@ -42,7 +48,10 @@ class Intake:
 
         Raises:
             TemporaryError: the backlog is full, or the store cannot take them now; nothing of the request may be believed stored.
+            PermanentError: the store will never take them.
         """
+        if not spans:
+            return
         if self._spans >= BACKLOG:
             raise TemporaryError("the backlog is full", retry_after=1.0)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -74,32 +83,49 @@ class Intake:
 
     async def run(self) -> None:
         """Insert what arrives, for ever; cancelled to stop."""
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._waiting:
-                await self._insert_some()
+        try:
+            while True:
+                await self._arrived.wait()
+                self._arrived.clear()
+                while self._waiting:
+                    await self._insert_some()
+        finally:
+            for spans, done in self._waiting:
+                self._spans -= len(spans)
+                _answer([done], asyncio.CancelledError())
+            self._waiting.clear()
 
     async def _insert_some(self) -> None:
-        spans: list[Span] = []
-        answered: list[asyncio.Future[None]] = []
-        while self._waiting and (not spans or len(spans) + len(self._waiting[0][0]) <= INSERT):
-            some, done = self._waiting.popleft()
-            spans.extend(some)
-            answered.append(done)
-        held = (min((span.received_ns for span in spans), default=self._clock.now()), len(spans))
-        self._unfolded.append(held)
+        taken = self._take()
+        spans = [span for some, _ in taken for span in some]
+        answered = [done for _, done in taken]
+        self._unfolded.append((min(span.received_ns for span in spans), len(spans)))
         try:
             await self._insert(spans)
         except BaseException as error:
-            self._unfolded.remove(held)
+            self._unfolded.pop()  # the last one still: it is this task alone that appends, and nobody folds what was not handed over
+            if isinstance(error, PermanentError) and len(taken) > 1:
+                self._waiting.extendleft(reversed(taken))
+                self._alone = len(taken)  # one of them is poison, and must not cost the others their insert
+                return
             self._spans -= len(spans)
             _answer(answered, error)
-            if isinstance(error, asyncio.CancelledError):
+            if not isinstance(error, Exception):
                 raise
             return
         _answer(answered, None)
         await self._hand_over(spans)
+
+    def _take(self) -> list[Request]:
+        """Take the requests of the next insert."""
+        taken = [self._waiting.popleft()]
+        if self._alone:
+            self._alone -= 1
+            return taken
+        spans = len(taken[0][0])
+        while self._waiting and (spans := spans + len(self._waiting[0][0])) <= INSERT:
+            taken.append(self._waiting.popleft())
+        return taken
 
 
 def _answer(waiting: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
@@ -108,7 +134,7 @@ def _answer(waiting: Sequence[asyncio.Future[None]], error: BaseException | None
             continue
         if error is None:
             done.set_result(None)
-        elif isinstance(error, TemporaryError):
+        elif isinstance(error, (TemporaryError, PermanentError)):
             done.set_exception(error)
         else:
             done.set_exception(TemporaryError(f"the store cannot take spans now: {type(error).__name__}", retry_after=1.0))

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from pipeline.errors import PermanentError
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
@@ -71,7 +72,9 @@ class TraceOwner:
         self._wakes: dict[TraceKey, int] = {}
         self._agenda: list[tuple[int, TraceKey]] = []
         self._not_before = 0
+        self._in_hand: int | None = None
         self._buried: list[tuple[TraceKey, str]] = []
+        self._poisoned: set[TraceKey] = set()
 
     @property
     def open_traces(self) -> int:
@@ -81,9 +84,7 @@ class TraceOwner:
     @property
     def pending_runs(self) -> int:
         """How many runs wait for a judgment."""
-        return sum(
-            run.live and run.run_class == RunClass.PENDING for state in self._states.values() for run in state.runs.values()
-        )
+        return sum(map(_pending, self._states.values()))
 
     @property
     def next_wake(self) -> int | None:
@@ -91,6 +92,13 @@ class TraceOwner:
         while self._agenda and self._wakes.get(self._agenda[0][1]) != self._agenda[0][0]:
             heapq.heappop(self._agenda)
         return max(self._agenda[0][0], self._not_before) if self._agenda else None
+
+    def done_until(self, now: int) -> int:
+        """Return up to when everything that was due is written: the owner's clock, as the gates may believe it (design section 5)."""
+        held = [self._in_hand] if self._in_hand is not None else []
+        if self.next_wake is not None:
+            held.append(self._agenda[0][0])
+        return min([now, *held])
 
     async def recover(self, now: int) -> int:
         """Read the open traces and the pending runs back (design section 5). Returns how many.
@@ -102,11 +110,18 @@ class TraceOwner:
             for key, stored in (await self._store.load(unfinished[start : start + BATCH])).items():
                 state = TraceState.stored(stored)
                 state.runs = {run_id: _asked_anew(run, now) for run_id, run in state.runs.items()}
+                if not state.is_open and not _pending(state):
+                    state.graded_facts = 0  # it was read back for rows at a place they left: writing it again retires them
                 self._states[key] = state
-                self._wake(key, now)
+                self._wake(key, self._overdue(state, now))
         if unfinished:
             self._not_before = now + self._assembly.settings.quiet_period
         return len(unfinished)
+
+    def _overdue(self, state: TraceState, now: int) -> int:
+        """When an open trace would have been looked at, had the owner not stopped: gates may not believe that it was."""
+        quiet = state.last_received_ns + self._assembly.settings.quiet_period
+        return min(quiet, now) if state.is_open and state.last_received_ns else now
 
     async def sweep(self, now: int) -> None:
         """Repeat the retirement of rows at former places (design section 3)."""
@@ -131,7 +146,9 @@ class TraceOwner:
         """A trace that is not in memory is new, was closed, or had feedback before any span; one look-up for the whole batch tells."""
         if not unknown:
             return
-        written = sorted(await until_it_works("look up traces", lambda: self._store.written(unknown)))
+        written = sorted(
+            await until_it_works("look up traces", lambda: self._store.written(unknown)) | self._poisoned.intersection(unknown)
+        )
         if written:
             for key, stored in (await until_it_works("load traces", lambda: self._store.load(written))).items():
                 self._states[key] = TraceState.stored(stored)
@@ -157,14 +174,27 @@ class TraceOwner:
         written = 0
         while now >= self._not_before and (due := self._due(now)):
             turns = [(key, made) for key in due if (made := self._turn(key, now)) is not None]
-            versions = [made.version for _, made in turns if made.version is not None]
-            if versions:
-                await until_it_works("write runs and results", lambda versions=versions: self._store.write(versions))  # type: ignore[misc]
-            for key, made in turns:
+            for key, made in await self._write(turns):
                 await self._after(key, made)
+                written += made.version is not None
             await self._bury()
-            written += len(versions)
+            self._in_hand = None
         return written
+
+    async def _write(self, turns: list[tuple[TraceKey, Turn]]) -> list[tuple[TraceKey, Turn]]:
+        """Write what turns made, and return those that were: a trace that the store will never take costs no other trace its own."""
+        versions = [made.version for _, made in turns if made.version is not None]
+        if not versions:
+            return turns
+        try:
+            await until_it_works("write runs and results", lambda: self._store.write(versions))
+        except PermanentError as error:
+            if len(turns) > 1:
+                half = len(turns) // 2
+                return [*await self._write(turns[:half]), *await self._write(turns[half:])]
+            self._poison(turns[0][0], str(error))
+            return []
+        return turns
 
     def _due(self, now: int) -> list[TraceKey]:
         due: list[TraceKey] = []
@@ -173,14 +203,18 @@ class TraceOwner:
             if self._wakes.get(key) == at:
                 del self._wakes[key]
                 due.append(key)
+                self._in_hand = at if self._in_hand is None else min(at, self._in_hand)
         return due
 
     def _turn(self, key: TraceKey, now: int) -> Turn | None:
         state = self._states[key]
-        made = or_dead_letter(lambda: turn(state, now, self._assembly), lambda reason: self._buried.append((key, reason)))
-        if made is None:
-            self._let_go(key)
-        return made
+        return or_dead_letter(lambda: turn(state, now, self._assembly), lambda reason: self._poison(key, reason))
+
+    def _poison(self, key: TraceKey, reason: str) -> None:
+        """What comes later of such a trace is looked at with all that came before, as if nothing had broken."""
+        self._buried.append((key, reason))
+        self._poisoned.add(key)
+        self._let_go(key)
 
     async def _after(self, key: TraceKey, made: Turn) -> None:
         state = self._states[key]
@@ -196,10 +230,13 @@ class TraceOwner:
             self._wake(key, made.wake_at)
 
     async def _bury(self) -> None:
-        for (project, trace_id), reason in self._buried:
-            self._telemetry.dead_letter("assemble")
-            await self._store.bury(project, "assemble", reason, trace_id.encode())
-        self._buried.clear()
+        while self._buried:
+            await self._bury_one(*self._buried.pop())
+
+    async def _bury_one(self, key: TraceKey, reason: str) -> None:
+        project, trace_id = key
+        await until_it_works("bury", lambda: self._store.bury(project, "assemble", reason, trace_id.encode()))
+        self._telemetry.dead_letter("assemble")
 
     def _wake(self, key: TraceKey, at: int, *, sooner_only: bool = False) -> None:
         if sooner_only and self._wakes.get(key, at + 1) <= at:
@@ -210,6 +247,10 @@ class TraceOwner:
     def _let_go(self, key: TraceKey) -> None:
         self._states.pop(key, None)
         self._wakes.pop(key, None)
+
+
+def _pending(state: TraceState) -> int:
+    return sum(run.live and run.run_class == RunClass.PENDING for run in state.runs.values())
 
 
 def _asked_anew(run: StoredRun, now: int) -> StoredRun:

@@ -1,7 +1,10 @@
 """Windows: touched minutes in, minutes and windows out, recomputed from the stored rows (docs/adr/0002)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from pipeline.model.window import Series, Sums, Window
 from pipeline.runtime.topology import Touched
@@ -44,8 +47,9 @@ async def recompute(
         by_cohort.setdefault((one.project, one.cohort.id), []).append(one.minute_ns)
     for (project, cohort_id), minutes in by_cohort.items():
         start, end = minutes[0] - max(lengths), minutes[-1] + max(lengths)
-        stored = await store.load_minutes(project, cohort_id, start, end)
-        summed = await store.minute_sums(project, cohort_id, minutes)
+        stored, summed = _named_alike(
+            await store.load_minutes(project, cohort_id, start, end), await store.minute_sums(project, cohort_id, minutes)
+        )
         changed = {key: sums for key, sums in summed.items() if _differs(sums, stored.get(key))}
         made = [window for length in lengths for window in _windows({**stored, **changed}, changed, length)]
         for amended in (False, True):
@@ -54,6 +58,18 @@ async def recompute(
                 await store.write_windows(windows, amended=amended)
         recomputed |= changed
     return recomputed
+
+
+def _named_alike(*some: Minutes) -> list[Minutes]:
+    """A minute of nothing but retired rows may not know the kind of its series; other minutes do, and it is one series."""
+    kinds: dict[Series, str] = {}
+    for series, _ in chain(*some):
+        bare = replace(series, kind="")
+        kinds[bare] = max(kinds.get(bare, ""), series.kind)
+    return [
+        {(replace(series, kind=kinds[replace(series, kind="")]), minute): sums for (series, minute), sums in minutes.items()}
+        for minutes in some
+    ]
 
 
 def _differs(sums: Sums, stored: Sums | None) -> bool:

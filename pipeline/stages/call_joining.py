@@ -1,18 +1,23 @@
 """Call joining: what models asked for and what was executed, into one list of tool calls.
 
 An execution is joined with the request for it by call id, else by name and arguments, else by name and order. Who asked knows the id and
-all arguments; who executed knows whether it failed; the next model call knows what the model was told, which is the result that counts.
+all arguments; who executed knows whether it failed; the next model call knows what the model was told: the result
+where it says the same as the execution, or where the execution's own is not there.
 """
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition
 from pipeline.scorers.calls import NOT_EXECUTED, canonical
 from pipeline.stages.lineage import Lineage
+
+LONGEST_LITERAL: Final = 100_000
+"""Characters of a text that is tried as a Python literal."""
 
 
 class Asked:
@@ -152,7 +157,10 @@ class _Told:
             for message in one.input:
                 if message.role == "tool" and message.tool_call_id:
                     texts[message.tool_call_id].append(message.text)
-            self._texts.update(texts)
+            for call_id, heard in texts.items():
+                known = self._texts.get(call_id, [])
+                # A history repeats what was told before; an input that is only what came since does not.
+                self._texts[call_id] = heard if heard[: len(known)] == known else [*known, *heard]
         self._same: dict[str, list[Asked]] = defaultdict(list)
         for request in asked:
             self._same[request.call.id].append(request)
@@ -173,8 +181,30 @@ def _joined(call: ToolCall, asked: Asked | None, told: _Told, tools: Mapping[str
     text = told.of(asked)
     known = call.arguments if isinstance(call.arguments, dict) or asked.call.arguments is None else asked.call.arguments
     raw = call.raw_arguments or asked.call.raw_arguments
-    whole = msgspec.structs.replace(call, id=call.id or asked.call.id, result=call.result if text is None else text)
+    whole = msgspec.structs.replace(call, id=call.id or asked.call.id, result=_result(call.result, text))
     return _with_arguments(whole, known, raw, tools)
+
+
+def _result(own: str | None, told: str | None) -> str | None:
+    """What the tool returned: as the model was told it where that says the same, else as the tool's own span has it.
+
+    The span is the record; what the model is told may be shortened or rewritten on the way. A span that was cut is none.
+    """
+    if own is None or told is None:
+        return told if own is None else own
+    return told if told.startswith(own) or _value_of(told) == _value_of(own) else own
+
+
+def _value_of(text: str) -> Any:
+    """The value behind its spelling: JSON, Python, or words with their white space folded."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return ast.literal_eval(text) if len(text) <= LONGEST_LITERAL else text
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return " ".join(text.split())
 
 
 def _with_arguments(call: ToolCall, arguments: Any, raw: str, tools: Mapping[str, ToolDefinition]) -> ToolCall:

@@ -115,7 +115,6 @@ class Ledger:
 @asynccontextmanager
 async def an_up(config: Path, data: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """A running ``tracegrade up`` and its address; killed at the end if it still runs."""
-    served.withdraw(data)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pipeline.apps", "--log-level", "warning", "up", "-c", str(config)
     )

@@ -157,7 +157,8 @@ def test_a_broken_fold_breaks_the_law(
     mutate: Callable[[pytest.MonkeyPatch], None], law: Any, given_what: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutate(monkeypatch)
-    unshrunk = settings(phases=[Phase.generate], database=None, report_multiple_bugs=False, max_examples=400)
-    broken: Callable[[], None] = unshrunk(given(*given_what)(law.hypothesis.inner_test))
+    unshrunk: Any = settings(phases=[Phase.generate], database=None, report_multiple_bugs=False, max_examples=400)
+    bound: Any = given(*given_what)
+    broken: Callable[[], None] = unshrunk(bound(law.hypothesis.inner_test))
     with pytest.raises(AssertionError):
         broken()

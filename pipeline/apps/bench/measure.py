@@ -4,6 +4,9 @@ import asyncio
 import resource
 import sys
 import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -96,25 +99,12 @@ async def _through(folder: Path, bodies: list[bytes], clock: ManualClock, traces
         {"project": "bench", "store": {"path": folder / "data"}, "receiver": {"http_port": 0, "grpc_port": 0}}
     )
     sender.write(folder / "load", bodies)
-    store = await asyncio.to_thread(Store.open, settings.store)
+    store = Store.open(settings.store)  # not on another thread, which an interrupt would leave at work in a folder that goes away
     try:
-        async with Product(settings, store, clock) as product:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                sender.__name__,
-                f"{product.served.http_url}/v1/traces",
-                str(folder / "load"),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-            )
-            if process.stdin is None or process.stdout is None:
-                raise AssertionError("the sender has no pipes")
-            await process.stdout.readline()
+        async with Product(settings, store, clock) as product, _sending(product, folder / "load") as process:
             began = time.perf_counter()
-            process.stdin.write(b"go\n")
-            process.stdin.close()
-            if await process.wait():
+            await process.communicate(b"go\n")
+            if process.returncode:
                 raise RuntimeError("a request was not accepted")
             accepting = time.perf_counter() - began
             clock.advance_to(clock.now() + MINUTE)
@@ -126,3 +116,25 @@ async def _through(folder: Path, bodies: list[bytes], clock: ManualClock, traces
     finally:
         await store.close()
     return accepting, scoring
+
+
+@asynccontextmanager
+async def _sending(product: Product, load_file: Path) -> AsyncIterator[Process]:
+    """A sender that has read its load and waits for a line; it does not outlive the context."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        sender.__file__,
+        f"{product.served.http_url}/v1/traces",
+        str(load_file),
+        stdin=PIPE,
+        stdout=PIPE,
+    )
+    try:
+        if process.stdout is None:
+            raise AssertionError("the sender has no output")
+        await process.stdout.readline()
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -191,6 +192,15 @@ async def test_http_reports_what_failed_for_good_and_goes_on() -> None:
         report = await sent(endpoint, a_request(), a_request(1))
     assert (report.sent, report.failed, report.gave_up) == (1, 3, False)
     assert report.messages == ("400 Bad Request: no such thing",)
+
+
+async def test_http_reports_the_sentence_of_a_receiver_that_answers_in_protobuf() -> None:
+    refusal = web.Response(
+        status=401, body=Status(code=16, message="send an API key").SerializeToString(), content_type="application/x-protobuf"
+    )
+    async with over_http(scripted(refusal)) as endpoint:
+        report = await sent(endpoint, a_request())
+    assert report.messages == ("401 Unauthorized: send an API key",)
 
 
 async def test_http_takes_no_redirect_for_success() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+import pytest
 from builders import T0, a_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,9 +69,9 @@ REFUND = ToolCall("refund", "c1", {"order": 7})
 
 def test_a_call_is_what_the_model_asked_what_ran_and_what_the_model_was_told() -> None:
     run = run_of(
-        desk(), model(1, REFUND), tool(3, ToolCall("refund", result="{...}")), model(5, "Done.", told=(told("paid", "c1"),))
+        desk(), model(1, REFUND), tool(3, ToolCall("refund", result="paid")), model(5, "Done.", told=(told("paid ", "c1"),))
     )
-    assert run.tool_calls == (ToolCall("refund", "c1", {"order": 7}, result="paid"),)
+    assert run.tool_calls == (ToolCall("refund", "c1", {"order": 7}, result="paid "),)
 
 
 def test_what_the_span_says_was_passed_goes_before_what_was_asked_for() -> None:
@@ -114,6 +116,22 @@ def test_a_model_that_gives_all_calls_one_id_is_told_each_result_in_turn() -> No
         model(5, "Done.", told=history),
     )
     assert [(call.arguments, call.result) for call in run.tool_calls] == [({"n": 0}, "zero"), ({"n": 1}, "one")]
+
+
+def test_one_id_for_all_calls_is_told_in_turn_also_where_no_input_repeats_the_history() -> None:
+    first, second = ToolCall("find", "c", arguments={"n": 1}), ToolCall("pay", "c", arguments={"n": 2})
+    run = run_of(
+        desk(),
+        model(1, first),
+        tool(2, msgspec.structs.replace(first, result="a lamp")),
+        model(3, second, told=(told("a lamp", "c"),)),
+        tool(4, msgspec.structs.replace(second, result="refused", error="refused")),
+        model(5, "It was refused.", told=(told("refused", "c"),)),
+    )
+    assert [(call.name, call.result, call.error) for call in run.tool_calls] == [
+        ("find", "a lamp", None),
+        ("pay", "refused", "refused"),
+    ]
 
 
 def test_a_call_that_no_span_executed_is_not_executed_whatever_the_model_was_told() -> None:
@@ -443,3 +461,18 @@ def test_a_long_loop_of_calls_without_ids_is_joined_call_by_call() -> None:
     done = [tool(2 * number + 1, ToolCall("look", arguments={"n": number}, result=str(number))) for number in range(count)]
     run = run_of(desk(), *asked, *done)
     assert [(call.arguments, call.result) for call in run.tool_calls] == [({"n": number}, str(number)) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("own", "heard", "kept"),
+    [
+        ('{"amount": 42.5}', "{'amount': 42.5}", "{'amount': 42.5}"),
+        ('{"amount": 99.0}', "{'amount': 42.5}", '{"amount": 99.0}'),
+        ("all of it", "all of it, and more", "all of it, and more"),
+        (None, "told", "told"),
+    ],
+    ids=["the same in Python's spelling", "another value", "the span was cut", "the span has none"],
+)
+def test_the_span_is_the_record_where_the_model_was_told_something_else(own: str | None, heard: str, kept: str) -> None:
+    run = run_of(desk(), model(1, REFUND), tool(3, ToolCall("refund", result=own)), model(5, "Done.", told=(told(heard, "c1"),)))
+    assert [call.result for call in run.tool_calls] == [kept]

@@ -1,0 +1,149 @@
+"""``make demo`` as a newcomer meets it: run once, read, edited, run again."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from serving import Said, tracegrade
+
+from pipeline.apps.demo.play import _settings
+from pipeline.config.grading import graders_of
+from pipeline.config.store import StoreSettings
+from pipeline.model.result import Authority
+from sinks.clickhouse.connection import connect
+
+ROOT = Path(__file__).parents[2]
+TRACES = ROOT / "pipeline" / "apps" / "demo" / "traces"
+
+
+class Demo(NamedTuple):
+    """A demo that was kept."""
+
+    said: Said
+    folder: Path
+    runs: dict[str, dict[str, Any]]
+
+    @property
+    def rows(self) -> dict[str, tuple[Any, ...]]:
+        """What the scoreboard shows of each run, by its id."""
+        shown = ("steps", "tools", "failed_calls", "verdict", "reason", "converted")
+        return {run_id: (run["cohort"]["agent"], *(run[name] for name in shown)) for run_id, run in self.runs.items()}
+
+
+def a_demo(folder: Path, traces: Path | None = None) -> Demo:
+    chosen = ("--traces", traces) if traces is not None else ()
+    said = tracegrade("demo", "--keep", folder, *chosen, environment={"COLUMNS": "100"})
+    assert said.code == 0, said.err
+    board = tracegrade("scoreboard", "--json", "--limit", "1000", "-c", folder / "tracegrade.yaml").json
+    return Demo(said, folder, {run["run_id"]: run for run in board["runs"]})
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return a_demo(tmp_path_factory.mktemp("demo") / "kept")
+
+
+def test_it_shows_what_it_is_for(demo: Demo) -> None:
+    assert len(demo.runs) >= 25
+    assert f"sends {len(demo.runs)} recorded runs" in (ROOT / "README.md").read_text()
+    verdicts = Counter(run["verdict"] for run in demo.runs.values())
+    assert verdicts.keys() == {"pass", "fail", "insufficient_evidence"}
+    assert any(run["reason"].startswith("refund_after_lookup: ") for run in demo.runs.values()), "no policy tripped"
+    assert any(run["reason"].startswith("correctness: ") for run in demo.runs.values()), "no judgment failed a run"
+    assert all(run["reason"] for run in demo.runs.values())
+    counted = json.loads(tracegrade("scoreboard", "--json", "-c", demo.folder / "tracegrade.yaml").out)["accounting"]
+    assert counted["received"] == len(demo.runs) == counted["judged"] + sum(counted["unresolved"].values())
+    assert not counted["pending"]
+    assert not counted["open_traces"]
+
+
+def test_converted_transcripts_are_marked_and_only_they(demo: Demo) -> None:
+    converted = {run["cohort"]["agent"] for run in demo.runs.values() if run["converted"]}
+    assert {agent.partition("-")[0] for agent in converted} == {"tau", "agentdojo"}
+    assert not any(
+        run["cohort"]["agent"].startswith(("tau-", "agentdojo-")) for run in demo.runs.values() if not run["converted"]
+    )
+    assert demo.said.out.count("(converted)") == sum(run["converted"] for run in demo.runs.values())
+
+
+def test_it_is_readable_at_a_hundred_columns_and_says_where_to_look_next(demo: Demo) -> None:
+    shown = demo.said.out.splitlines()
+    head = next(line for line in shown if "verdict" in line)
+    assert head.split() == ["run", "agent", "steps", "tools", "verdict", "first", "reason"]
+    table = shown[shown.index(head) : shown.index(next(line for line in shown if "runs received" in line))]
+    assert {line[:8] for line in table if re.match(r"[0-9a-f]{8} ", line)} == {run_id[:8] for run_id in demo.runs}
+    assert max(len(line) for line in table) <= 100
+    told = re.search(r"^(\d+) notifications? reached the demo's webhook", demo.said.out, re.MULTILINE)
+    promoted = re.search(r"^(\d+) failures? became golden candidates", demo.said.out, re.MULTILINE)
+    assert told is not None
+    assert int(told[1]) > 0
+    assert promoted is not None
+    assert int(promoted[1]) > 0
+    assert len((demo.folder / "golden-demo.jsonl").read_text().splitlines()) == int(promoted[1])
+    assert "verdict-floor" in demo.said.out
+    assert "gating-checks" in demo.said.out
+    assert "Where to look next" in shown
+
+
+def test_the_commands_that_it_ends_with_work(demo: Demo) -> None:
+    _, _, ending = demo.said.out.partition("Where to look next\n")
+    commands = [line.split()[1:] for line in ending.splitlines() if line.startswith("  tracegrade ")]
+    assert [words[0] for words in commands] == ["run", "scoreboard", "up", "check"]
+    for words in commands:
+        if words[0] in ("run", "scoreboard"):
+            said = tracegrade(*words)
+            assert (said.code, said.err) == (0, ""), words
+    failed = tracegrade(*commands[0], "--json").json
+    assert failed["line"]["verdict"] == "fail"
+    assert {one["kind"] for one in failed["results"]} == {"code", "judged", "composite", "verdict"}
+
+
+LOOKED_UP = r"""{\"order_id\": \"A-1001\", \"item\": \"lamp\", \"amount\": """
+# One result each: what the span of lookup_order says it returned. What the model was told, and its answer, stay.
+ONE_RESULT = {
+    "smolagents/refund_ok.jsonl": "output.value",
+    "openai-agents/refund_ok.jsonl": "output.value",
+    "openai-v2/refund_ok_rootspan.jsonl": "gen_ai.tool.call.result",
+}
+
+
+@pytest.mark.parametrize("name", ONE_RESULT)
+def test_editing_one_tool_result_changes_that_run_and_no_other(demo: Demo, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "traces" / name
+    shutil.copytree((TRACES / name).parent, file.parent)
+    kept = f'"{ONE_RESULT[name]}", "value": {{"stringValue": "{LOOKED_UP}'
+    before = file.read_text()
+    assert before.count(f"{kept}42.5") == 1
+    file.write_text(before.replace(f"{kept}42.5", f"{kept}17.25"))
+    again = a_demo(tmp_path / "again", tmp_path / "traces")
+    changed = {run_id for run_id, row in again.rows.items() if row != demo.rows[run_id]}
+    assert len(again.rows) > 1
+    (run_id,) = changed
+    assert (demo.runs[run_id]["verdict"], again.runs[run_id]["verdict"]) == ("pass", "fail")
+    assert again.runs[run_id]["reason"].startswith("correctness: ")
+
+
+def test_the_queries_to_start_from_find_something(demo: Demo) -> None:
+    text = (ROOT / "docs" / "tables.md").read_text()
+    queries = re.findall(r"```sql\n(.+?)```", text, re.DOTALL)
+    assert len(queries) >= 3
+    database = connect(StoreSettings(path=demo.folder / "data"), {})
+    try:
+        for query in queries:
+            assert database.query(query.replace("'default'", "'demo'")), query
+    finally:
+        database.close()
+
+
+def test_the_calibration_is_that_of_the_shipped_rubric(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, "http://127.0.0.1:1/v1", "http://127.0.0.1:1/alerts")
+    (graders,) = graders_of(settings).values()
+    assert {one.name: one.authority for one in graders.grading.judged} == dict.fromkeys(
+        ("correctness", "completeness", "policy_and_safety", "format", "tone"), Authority.ALONE
+    ), (
+        "the rubric, the prompt or the scripted model changed: write the contracts of `tracegrade check` into demo/calibration.yaml"
+    )

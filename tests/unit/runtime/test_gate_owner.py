@@ -1,0 +1,223 @@
+"""What moves gates and what does not: windows when they are final, failing runs at once, and nobody uncalibrated, replayed or gone."""
+
+from gate_worlds import DESK, FLOOR, GATES, GATING, IDLE, NAMED, PAST, SHOP, START, TONES, GateWorld, fired, graded, merged, some
+from msgspec.structs import replace
+
+from pipeline.model.result import Outcome
+from pipeline.model.run import Cohort
+from pipeline.model.time import DAY, HOUR, MINUTE
+from pipeline.model.window import GateStatus, Transition
+
+FIRED, CLEARED, RUN = Transition.FIRED, Transition.CLEARED, Transition.RUN
+
+
+def gates_moved(world: GateWorld) -> set[tuple[str, str]]:
+    return {(trip.gate, trip.cohort.environment) for trip in world.store.tripped.values()}
+
+
+async def at(world: GateWorld, minute: float) -> None:
+    """Let the owner look at the clock."""
+    world.now = START + int(minute * MINUTE)
+    await world.step()
+
+
+async def test_a_window_is_read_when_it_is_final_also_after_a_start_and_when_nothing_comes_any_more() -> None:
+    world = GateWorld(gates=[FLOOR])
+    await world.step()
+    await world.write(*some(4, 0, SHOP, 0, passes=False))
+    await at(world, 1)
+    assert world.store.tripped == {}
+    world.owner = None  # killed before any window of the cohort was final, so no gate has said anything of it
+    await at(world, 5.9)
+    assert world.store.tripped == {}
+    await at(world, 6)
+    assert fired(world.store.tripped.values()) == [("verdicts", "shop", FIRED, "")]
+
+
+async def test_a_result_that_comes_when_its_window_is_final_amends_it_and_fires_nothing() -> None:
+    world = GateWorld(gates=[FLOOR])
+    await world.step()
+    await world.write(*some(4, 0, SHOP, 0))
+    await at(world, 30)
+    await world.write(*some(8, 10, SHOP, 0, passes=False))
+    await at(world, 31)
+    assert world.store.tripped == {}
+    amended = [
+        window for window, is_amended in world.store.windows.values() if is_amended and window.series.dimension == "verdict"
+    ]
+    assert {window.sums.n for window in amended} == {12}
+    assert {window.rate for window in amended} == {4 / 12}
+
+
+async def test_scores_under_a_contract_that_decides_nothing_move_no_gate() -> None:
+    world = GateWorld(gates=[TONES])
+    await world.step()
+    await world.write(*some(4, 0, SHOP, 0))
+    await at(world, 30)
+    assert world.store.tripped == {}
+    calibrated = [
+        replace(
+            one,
+            runs=tuple(
+                replace(run, results=tuple(replace(result, contract="good") for result in run.results)) for run in one.runs
+            ),
+        )
+        for one in some(4, 10, SHOP, 30)
+    ]
+    await world.write(*calibrated)
+    await at(world, 60)
+    assert gates_moved(world) == {("tones", "production")}
+    assert {trip.contract for trip in world.store.tripped.values()} == {"good"} != {IDLE}
+
+
+async def test_replayed_history_moves_no_gate() -> None:
+    world = GateWorld()
+    await world.step()
+    for number, cohort in enumerate((PAST, SHOP)):
+        await world.write(*some(4, 10 * number, cohort, 0, passes=False, failing=["forbid"]))
+        await at(world, 30)
+        assert gates_moved(world) == ({("verdicts", "production"), ("no refunds", "production")} if number else set())
+    assert {state.cohort for state in world.store.states.values()} == {SHOP}
+
+
+async def test_a_gate_of_one_agent_sees_no_other() -> None:
+    world = GateWorld(gates=[NAMED.model_copy(update={"agent": "shop"})])
+    await world.step()
+    await world.write(graded(0, DESK, 0, failing=["forbid"]), graded(1, SHOP, 0, failing=["forbid"]))
+    await at(world, 1)
+    assert [one[:3] for one in fired(world.store.tripped.values())] == [("no refunds", "shop", FIRED)]
+
+
+async def test_a_hard_gate_acts_at_once_and_is_quiet_after_its_time() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]))
+    await at(world, 1)
+    await world.write(graded(1, SHOP, 1, failing=["forbid"]))
+    await at(world, 2)
+    (first, second) = (f"{number:032x}" for number in range(2))
+    runs = {run.run.trace_id: run.run.run_id for run in world.store.live_runs()}
+    assert fired(world.store.tripped.values()) == [
+        ("no refunds", "shop", FIRED, runs[first]),
+        ("no refunds", "shop", RUN, runs[second]),
+    ]
+    assert len(world.pager.delivered) == 1, "a run that joins notifies nobody"
+    await at(world, 61)
+    assert len(world.store.tripped) == 2, "an hour after the second, not after the first"
+    await at(world, 62)
+    assert [trip.transition for trip in await world.store.trips()] == [FIRED, RUN, CLEARED]
+    assert len(world.pager.keys) == 2
+
+
+async def test_a_gate_without_named_checks_sees_those_that_gate_by_themselves() -> None:
+    world = GateWorld(gates=[GATING])
+    await world.step()
+    await world.write(graded(0, DESK, 0, failing=["forbid", "answer"]), graded(1, SHOP, 0, failing=["gated"]))
+    await at(world, 1)
+    assert world.store.tripped == {}, "forbid does not gate by itself, and gated does so for the desk only"
+    await world.write(graded(2, DESK, 0, failing=["gated"]))
+    await at(world, 2)
+    assert [one[:3] for one in fired(world.store.tripped.values())] == [("gating", "desk", FIRED)]
+
+
+async def test_a_trip_is_marked_when_its_run_fails_no_longer_and_unmarked_when_it_does() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+
+    def marks() -> list[bool]:
+        return [trip.retracted for trip in world.store.tripped.values()]
+
+    failing = graded(0, SHOP, 0, failing=["forbid"], tone=Outcome.PASS)
+    for minute, (version, expected) in enumerate(
+        [
+            (failing, False),
+            (graded(0, SHOP, 0, facts=2, tone=Outcome.PASS), True),
+            (graded(0, SHOP, 0, facts=3, failing=["forbid"], tone=Outcome.PASS), False),
+            (merged(failing, 4), True),
+        ]
+    ):
+        await world.write(version)
+        await at(world, minute + 1)
+        assert marks() == [expected]
+    assert len(world.pager.keys) == 1, "somebody was told of the incident once, and of no mark"
+
+
+async def test_a_mark_is_set_also_when_the_owner_was_not_there() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+    await world.write(failing := graded(0, SHOP, 0, failing=["forbid"]))
+    await at(world, 1)
+    world.owner = None
+    await world.write(merged(failing, 2))
+    await at(world, 2)
+    assert [trip.retracted for trip in world.store.tripped.values()] == [True]
+
+
+async def test_a_gate_that_is_configured_no_longer_is_left_as_it_stood() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]))
+    await at(world, 1)
+    world.owner, world._gates = None, [FLOOR]
+    await at(world, 24 * 60)
+    assert [trip.transition for trip in world.store.tripped.values()] == [FIRED]
+    assert {state.gate: state.status for state in world.store.states.values()} == {"no refunds": GateStatus.FIRING}
+
+
+async def test_a_gates_state_comes_back_after_a_start() -> None:
+    world = GateWorld(gates=[NAMED, FLOOR])
+    await world.step()
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]), *some(4, 10, SHOP, 0, passes=False))
+    await at(world, 10)
+    states = dict(world.store.states)
+    assert {state.status for state in states.values()} == {GateStatus.FIRING}
+    world.owner = None
+    world.faults.calls.clear()
+    await at(world, 11)
+    assert world.store.states == states
+    assert "write_gate_states" not in world.faults.calls, "nothing happened, so nothing is written"
+    await at(world, 2 * HOUR // MINUTE)
+    assert [trip.transition for trip in await world.store.trips() if trip.gate == NAMED.name] == [FIRED, CLEARED]
+
+
+async def test_each_project_and_cohort_has_incidents_of_its_own() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+    canary = Cohort("shop", "2", "production")
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]), graded(1, canary, 0, failing=["forbid"]))
+    await at(world, 1)
+    trips = list(world.store.tripped.values())
+    assert [trip.transition for trip in trips] == [FIRED, FIRED]
+    assert len({trip.trip_id for trip in trips}) == 2
+
+
+async def test_a_stop_leaves_nothing_stale_and_sends_nothing() -> None:
+    world = GateWorld(gates=GATES)
+    await world.step()
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]))
+    world.tells = False
+    await world.write(graded(1, DESK, 0))
+    assert world.owner is not None
+    await world.owner.finish(world.now, world.now)
+    assert await world.store.stale_minutes() == []
+    assert [one[:3] for one in fired(world.store.tripped.values())] == [("no refunds", "shop", FIRED)]
+    assert world.pager.delivered == []
+    world.owner = None
+    await at(world, 1)
+    assert len(world.pager.keys) == 1
+
+
+async def test_what_is_long_over_is_not_announced_after_a_start() -> None:
+    world = GateWorld(gates=[NAMED])
+    await world.step()
+    await world.write(graded(0, SHOP, 0, failing=["forbid"]))
+    await at(world, 1)
+    world.store.told.clear()
+    world.pager.delivered.clear()
+    world.owner, world.now = None, world.now + 6 * DAY
+    await world.step()
+    assert [one.transition for one in world.store.told.values()] == [FIRED, CLEARED]
+    world.store.told.clear()
+    world.owner, world.now = None, world.now + 8 * DAY
+    await world.step()
+    assert world.store.told == {}
