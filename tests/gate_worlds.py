@@ -276,9 +276,13 @@ class Seen(NamedTuple):
 
 
 def seen(world: GateWorld) -> Seen:
-    """Look at a world. When a failing run was noticed, and so when its incident ends, depends on when somebody looked."""
+    """Look at a world. When a failing run was noticed, and so when its incident ends, depends on when somebody looked.
+
+    So does the figure of a window that was amended while nobody was there to read it; that it fired does not.
+    """
     store = world.store
-    trips = [replace(trip, at_ns=trip.at_ns if trip.kind == "floor" else 0) for trip in store.tripped.values()]
+    floors = [replace(trip, value=None, why="") for trip in store.tripped.values() if trip.kind == "floor"]
+    trips = [*floors, *(replace(trip, at_ns=0) for trip in store.tripped.values() if trip.kind != "floor")]
     return Seen(
         trips=sorted(trips, key=repr),
         states=sorted((replace(state, version=0, last_failure_ns=0) for state in store.states.values()), key=repr),
