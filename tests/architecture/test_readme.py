@@ -47,7 +47,8 @@ def test_every_command_can_be_given(words: tuple[str, ...]) -> None:
     rest = list(words[1:])
     while hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]
-    command.make_context(command.name, [{"FILE…": "FILE"}.get(word, word) for word in rest])
+    context = command.make_context(command.name, [{"FILE…": "FILE"}.get(word, word) for word in rest])
+    assert context.command is command
 
 
 def test_nothing_else_is_asked_of_a_newcomer() -> None:
