@@ -35,6 +35,7 @@ IDLE = "uncalibrated"
 FLOOR = FloorGate(
     name="verdicts",
     kind="floor",
+    agent="shop",  # nothing of it is amended in the story: a window that was, is read as it is by whoever comes late
     raise_below=0.8,
     clear_above=0.9,
     min_n=3,
@@ -276,13 +277,9 @@ class Seen(NamedTuple):
 
 
 def seen(world: GateWorld) -> Seen:
-    """Look at a world. When a failing run was noticed, and so when its incident ends, depends on when somebody looked.
-
-    So does the figure of a window that was amended while nobody was there to read it; that it fired does not.
-    """
+    """Look at a world. When a failing run was noticed, and so when its incident ends, depends on when somebody looked."""
     store = world.store
-    floors = [replace(trip, value=None, why="") for trip in store.tripped.values() if trip.kind == "floor"]
-    trips = [*floors, *(replace(trip, at_ns=0) for trip in store.tripped.values() if trip.kind != "floor")]
+    trips = [replace(trip, at_ns=trip.at_ns if trip.kind == "floor" else 0) for trip in store.tripped.values()]
     return Seen(
         trips=sorted(trips, key=repr),
         states=sorted((replace(state, version=0, last_failure_ns=0) for state in store.states.values()), key=repr),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from builders import T0
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from unit.clickhouse.records import COHORT, M0, SAMPLED, UNSAMPLED, a_result, a_run, a_run_version, a_version, retract
@@ -33,7 +33,13 @@ COHORTS = (COHORT, OTHER)
 MINUTES = tuple(M0 + step * MINUTE for step in range(3))
 RUNS = tuple((f"{trace:032x}", head) for trace in range(2) for head in ("a1", "a2"))
 names = (f"gates-{number}" for number in count())
-history = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Without shrinking: an engine is too slow for it, and a history is short anyway.
+history = settings(
+    max_examples=15,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +84,9 @@ def some_results(draw: st.DrawFn) -> tuple[Result, ...]:
 
 
 class Step(NamedTuple):
-    """One version of one of two traces."""
+    """One more version of one of two traces."""
 
     trace: int
-    facts: int
     place: Place
     merges: bool
     one: tuple[Result, ...]
@@ -94,7 +99,6 @@ places = st.builds(Place, st.sampled_from(COHORTS), st.sampled_from(MINUTES))
 steps = st.builds(
     Step,
     trace=st.integers(0, 1),
-    facts=st.integers(1, 4),
     place=places,
     merges=st.booleans(),
     one=some_results(),
@@ -106,10 +110,11 @@ steps = st.builds(
 
 def a_history(project: str, drawn: Sequence[Step]) -> list[TraceVersion]:
     """Versions of two traces with two runs each: runs move, change their minds and their contracts, and are merged."""
-    made = []
+    made: list[TraceVersion] = []
     before: dict[str, set[ResultKey]] = {}
-    for trace, facts, place, merges, one, other, sampled, failing in drawn:
+    for trace, place, merges, one, other, sampled, failing in drawn:
         trace_id = f"{trace:032x}"
+        facts = 1 + sum(version.trace_id == trace_id for version in made)
         heir, gone = (a_run(project, trace_id, head, place=place, request=f"{head}?") for head in ("a1", "a2"))
         fields: dict[str, Any] = {
             "sampling": SAMPLED if sampled else UNSAMPLED,
@@ -177,6 +182,28 @@ async def test_a_run_that_a_trip_names_is_no_news_whatever_the_gate(store: AnySt
     (left,) = [one for one in await store.untripped_failures(0) if one.project == "named"]
     assert (left.run_id, left.reason) == (failing[1].run_id, "forbid: deleted a customer")
     assert len(await store.failures([Touched("named", COHORT, M0)])) == 2
+
+
+async def test_only_a_live_run_where_it_is_now_still_fails_and_only_by_what_was_measured(store: AnyStore) -> None:
+    fail = a_result("forbid", outcome=Outcome.FAIL)
+    made = {
+        "check": a_run_version(a_run("still", "01" * 16), 4, fail),
+        "judge": a_run_version(a_run("still", "02" * 16), 4, a_result("tone", Kind.JUDGED, Outcome.FAIL)),
+        "verdict": a_run_version(a_run("still", "03" * 16), 4, a_result("verdict", Kind.VERDICT, Outcome.FAIL)),
+        "merged": a_run_version(a_run("still", "04" * 16), 4, fail),
+        "moved": a_run_version(a_run("still", "05" * 16), 4, fail),
+    }
+    await store.write([a_version(one) for one in made.values()])
+    heir = a_run("still", "04" * 16, "b7")
+    elsewhere = replace(made["moved"].run, place=Place(OTHER, M0))
+    # Neither retires what was said before, as if its writer had died in between.
+    await store.write([a_version(a_run_version(heir, 8), facts=2, retractions=(retract(made["merged"].run, heir, 8),))])
+    await store.write([a_version(a_run_version(elsewhere, 8), facts=2)])
+    ids = {one.run.run_id: name for name, one in made.items()}
+    assert {ids[one] for one in await store.still_failing("still", list(ids))} >= {"check", "judge"}
+    assert await store.still_failing("still", [made["merged"].run.run_id, made["moved"].run.run_id]) == set()
+    assert await store.still_failing("still", [made["verdict"].run.run_id]) == set()
+    assert await store.still_failing("elsewhere", list(ids)) == set()
 
 
 async def test_no_minutes_no_windows_and_no_runs_are_no_trouble(store: AnyStore) -> None:
@@ -299,6 +326,18 @@ def test_both_stores_know_who_was_told_of_what(
         return tuple([one for one in some if one.project == project] for some in ours)
 
     told_alike(clickhouse, tell)
+
+
+async def test_what_was_confirmed_stays_confirmed_however_often_it_is_postponed(store: AnyStore) -> None:
+    draft = Notification("confirmed", "trip-1", Transition.FIRED, "pager", "{}", T0)
+    late = postponed(postponed(draft, "503", T0), "503", T0)
+    for one in (draft, late, postponed(draft, "503", T0)):
+        await store.write_notifications([one])
+    assert [one for one in await store.unconfirmed_notifications() if one.project == "confirmed"] == [late]
+    await store.write_notifications([confirmed(draft, T0 + SECOND)])
+    await store.write_notifications([late])
+    assert [one for one in await store.unconfirmed_notifications() if one.project == "confirmed"] == []
+    assert [one for one in await store.notifications() if one.project == "confirmed"] == [confirmed(draft, T0 + SECOND)]
 
 
 @history

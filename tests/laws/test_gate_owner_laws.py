@@ -31,6 +31,7 @@ from pipeline.stages.window import fold, total, window, windows_of
 from sinks.memory_gates import MemoryGateStore, _minute_row
 
 LENGTH = 5 * MINUTE
+unhurried = settings(deadline=None)
 
 
 class Delivery(NamedTuple):
@@ -146,6 +147,7 @@ def any_windows(data: st.DataObject) -> None:
     asyncio.run(check_windows(versions, data.draw(deliveries(len(versions)))))
 
 
+@unhurried
 @given(st.data())
 def test_windows_are_those_of_a_recomputation_from_scratch(data: st.DataObject) -> None:
     any_windows(data)
@@ -200,6 +202,7 @@ def any_incidents(data: st.DataObject) -> None:
     asyncio.run(check_incidents(versions, data.draw(deliveries(len(versions), pauses=(0, 1, 31)))))
 
 
+@unhurried
 @given(st.data())
 def test_neither_order_nor_deaths_matter_to_an_incident(data: st.DataObject) -> None:
     any_incidents(data)
@@ -231,6 +234,7 @@ def any_floors(data: st.DataObject) -> None:
     asyncio.run(check_floors(versions, data.draw(deliveries(len(versions), pauses=(0, 1, 5)))))
 
 
+@unhurried
 @given(st.data())
 def test_neither_order_nor_deaths_matter_to_windows_that_fire(data: st.DataObject) -> None:
     any_floors(data)
@@ -250,6 +254,7 @@ def check_story(faults: dict[int, Fault], *, told: bool = True, away: Iterable[i
     assert seen(asyncio.run(tell(GateWorld(faults, tells=told), story(), away))) == undisturbed()
 
 
+@unhurried
 @given(
     st.dictionaries(st.integers(1, 250), st.sampled_from(FAULTS), max_size=6),
     st.booleans(),
