@@ -4,6 +4,16 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+SHELL := /bin/bash -o pipefail
+
+# Installs a lock file and says how far it is; pip's own words are for errors, which it prints beside.
+define install
+	@$(PIP) install --require-hashes -r $(1) | awk -v all=$$(grep -c '^[a-z].*==' $(1)) '\
+		/^(Collecting|Requirement already)/ { n++; printf "\r  package %d of at most %d", n, all; fflush() } \
+		/^Installing/ { printf "\r  installing %d packages        ", n; fflush() } \
+		END { print "" }'
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test check format bench lock clean
 
@@ -13,13 +23,13 @@ help:  ## print this
 $(VENV)/.setup: requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once; a minute or two)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --progress-bar on --require-hashes -r requirements.lock
+	$(call install,requirements.lock)
 	@$(PIP) install --quiet --no-deps -e .
 	@touch $@
 
 $(VENV)/.develop: requirements-dev.lock $(VENV)/.setup
 	@echo "adding the tools for tests and checks"
-	@$(PIP) install --quiet --progress-bar on --require-hashes -r requirements-dev.lock
+	$(call install,requirements-dev.lock)
 	@touch $@
 
 setup: $(VENV)/.setup  ## install what running takes
