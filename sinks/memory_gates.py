@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from pipeline.model.result import Kind, Outcome
 from pipeline.model.run import Place
 from pipeline.model.version import ResultRow
-from pipeline.model.window import GateState, Notification, Series, Sums, Transition, Trip, Window
+from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Transition, Trip, Window
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.window import MinuteRow, fold
-from sinks.memory_golden import MemoryGoldenStore, TouchedMinute
+from sinks.memory_golden import MemoryGoldenStore
 
 SeriesKey = tuple[str, str, str, str]
 """(project, cohort id, dimension, contract): what the key of a series' tables starts with."""
@@ -53,7 +53,7 @@ class MemoryGateStore(MemoryGoldenStore):
             named = Series(row.project, place.cohort, row.key.dimension, "", row.key.contract)
             by_key.setdefault((named, place.minute_ns), []).append(row)
         return {
-            (_series_key(named), at): (replace(named, kind=self._kind_of(named)), fold(map(_minute_row, some)))
+            (_series_key(named), at): (replace(named, kind=self._kind_of(named)), fold(map(minute_row, some)))
             for (named, at), some in by_key.items()
         }
 
@@ -134,7 +134,7 @@ class MemoryGateStore(MemoryGoldenStore):
             key = (trip.project, trip.gate, trip.cohort.id, trip.trip_id, trip.transition, trip.run_id)
             self.tripped[key] = trip
 
-    async def failures(self, touched: Sequence[TouchedMinute]) -> list[Failure]:
+    async def failures(self, touched: Sequence[Touched]) -> list[Failure]:
         """Return the failing code results of these minutes."""
         places = {(one.project, Place(one.cohort, one.minute_ns)) for one in touched}
         return self._failures(row for row in self.counting() if (row.project, row.key.place) in places)
@@ -225,7 +225,8 @@ def _tried(notification: Notification) -> tuple[bool, int]:
     return bool(notification.confirmed_ns), notification.attempts
 
 
-def _minute_row(row: ResultRow) -> MinuteRow:
+def minute_row(row: ResultRow) -> MinuteRow:
+    """Return what a minute is made of, from a row as it stands."""
     result = row.result
     return MinuteRow(
         outcome=result.outcome if result else None,

@@ -1,32 +1,13 @@
 """The store in memory with golden candidates: the failing runs they are made of, cases and members."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from pipeline.model.golden import GoldenCase, GoldenMember
-from pipeline.model.run import Cohort, Place
+from pipeline.model.run import Place
 from pipeline.model.version import RunVersion
+from pipeline.model.window import Touched
 from pipeline.stages.promote import FailingRun
 from sinks.memory import MemoryStore, RunRow
-
-
-class TouchedMinute(Protocol):
-    """A minute of a cohort that has new results."""
-
-    @property
-    def project(self) -> str:
-        """The project."""
-        ...
-
-    @property
-    def cohort(self) -> Cohort:
-        """The cohort."""
-        ...
-
-    @property
-    def minute_ns(self) -> int:
-        """Start of the minute."""
-        ...
 
 
 class MemoryGoldenStore(MemoryStore):
@@ -37,7 +18,7 @@ class MemoryGoldenStore(MemoryStore):
         self.cases: dict[tuple[str, str], GoldenCase] = {}
         self.members: dict[tuple[str, str, str], GoldenMember] = {}
 
-    async def runs_touched(self, touched: Sequence[TouchedMinute]) -> list[FailingRun]:
+    async def runs_touched(self, touched: Sequence[Touched]) -> list[FailingRun]:
         """Return the runs with results in these minutes that fail now or are members of a case."""
         places = {(one.project, Place(one.cohort, one.minute_ns)) for one in touched}
         seen = {

@@ -20,15 +20,16 @@ from pipeline.model.run import Place
 from pipeline.model.span import Span, seal
 from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.version import ResultRow
-from pipeline.model.window import Sums
+from pipeline.model.window import Sums, Touched
 from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.runtime.topology import Record, Touched
+from pipeline.runtime.topology import Record
 from pipeline.stages.close import AssembleSettings
 from pipeline.stages.grade import Grading
 from pipeline.stages.turn import Assembly
-from pipeline.stages.window import MinuteRow, fold
+from pipeline.stages.window import fold
 from sinks.memory import MemoryStore
+from sinks.memory_gates import minute_row
 
 T0 = 1_790_000_090 * SECOND
 """Ten seconds before a minute ends: small moves cross it."""
@@ -315,18 +316,5 @@ def windows_of(world: World) -> dict[tuple[Place, str, str], Sums]:
     by_series: dict[tuple[Place, str, str], list[ResultRow]] = {}
     for row in world.store.results.values():
         by_series.setdefault((row.key.place, row.key.dimension, row.key.contract), []).append(row)
-    sums = {key: fold(_minute_row(row) for row in rows) for key, rows in by_series.items()}
+    sums = {key: fold(minute_row(row) for row in rows) for key, rows in by_series.items()}
     return {key: msgspec.structs.replace(one, fingerprint=0, rows=0) for key, one in sums.items() if one.n}
-
-
-def _minute_row(row: ResultRow) -> MinuteRow:
-    result = row.result
-    return MinuteRow(
-        outcome=result.outcome if result else None,
-        weight=row.weight,
-        version=row.version,
-        first_received_ns=row.first_received_ns,
-        value=result.value if result else None,
-        lower=result.lower if result else None,
-        upper=result.upper if result else None,
-    )

@@ -48,6 +48,14 @@ class Series(msgspec.Struct, frozen=True, order=True):
     contract: str
 
 
+class Touched(msgspec.Struct, frozen=True, order=True):
+    """A minute of a cohort has new results."""
+
+    project: str
+    cohort: Cohort
+    minute_ns: int
+
+
 class Window(msgspec.Struct, frozen=True):
     """A dimension over [start, start + length) of event time. None is `no data`, never 0."""
 

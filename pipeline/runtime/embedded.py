@@ -9,7 +9,7 @@ import structlog
 
 from pipeline.model.result import Judgment
 from pipeline.model.span import Span
-from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.time import MINUTE
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.desk import Ask, JudgeDesk, JudgmentStore
 from pipeline.runtime.gate_owner import GateOwner, OwnedStore
@@ -149,11 +149,6 @@ class Embedded:
 
 def _gating(assembly: Assembly, project: str, agent: str) -> list[str]:
     return [check.name for check in assembly.grading_of(project, agent).checks if check.gates]
-
-
-def lag_seconds(intake: Intake, clock: Clock) -> float:
-    """Return how far the owner's time is behind the clock: what is stored and not yet folded holds it back."""
-    return (clock.now() - intake.now()) / SECOND
 
 
 def judged_by_nobody(*_: object) -> Awaitable[Judgment]:

@@ -11,10 +11,10 @@ import structlog
 from pipeline.errors import TemporaryError
 from pipeline.model.run import Place
 from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.window import Touched
 from pipeline.runtime.gates import Gates, GateStore, with_gating
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.promoter import GoldenStore, promote
-from pipeline.runtime.topology import Touched
 from pipeline.runtime.windows import Minutes, WindowStore, recompute
 from pipeline.stages.gate_hard import Failure
 

@@ -14,9 +14,10 @@ from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
 from pipeline.model.version import StoredRun, StoredTrace, TraceKey, TraceVersion
+from pipeline.model.window import Touched
 from pipeline.runtime.guard import or_dead_letter, until_it_works
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.runtime.topology import Record, Touched
+from pipeline.runtime.topology import Record
 from pipeline.stages.assemble import TraceState
 from pipeline.stages.turn import Assembly, Turn, keys, settle, turn
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pipeline.model.golden import GoldenCase, GoldenMember
-from pipeline.runtime.topology import Touched
+from pipeline.model.window import Touched
 from pipeline.stages.promote import FailingRun, case, members, representative
 from pipeline.stages.promote import case_id as id_of_case
 

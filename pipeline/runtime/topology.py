@@ -1,23 +1,17 @@
-"""The topology: which node reads what, writes what, and owns what. Declared once; both runtimes read it."""
+"""The topology: which node reads what, writes what, and owns what. Declared once.
+
+The embedded runtime makes the topics calls and queues of its own; a runtime with a broker declares them as they stand here.
+"""
 
 from typing import Final, TypeAlias
 
 import msgspec
 
 from pipeline.model.result import Feedback, Judgment
-from pipeline.model.run import Cohort
 from pipeline.model.span import Span
 
 Record: TypeAlias = Span | Judgment | Feedback
 """What travels on the traces topic: everything that concerns a trace, in one order, to its one owner."""
-
-
-class Touched(msgspec.Struct, frozen=True, order=True):
-    """A minute of a cohort has new results."""
-
-    project: str
-    cohort: Cohort
-    minute_ns: int
 
 
 class Topic(msgspec.Struct, frozen=True):

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pipeline.model.window import Series, Sums, Window
-from pipeline.runtime.topology import Touched
+from pipeline.model.window import Series, Sums, Touched, Window
 from pipeline.stages.window import total, window, windows_of
 
 Minutes = Mapping[tuple[Series, int], Sums]
@@ -50,7 +49,8 @@ async def recompute(
         stored, summed = _named_alike(
             await store.load_minutes(project, cohort_id, start, end), await store.minute_sums(project, cohort_id, minutes)
         )
-        changed = {key: sums for key, sums in summed.items() if _differs(sums, stored.get(key))}
+        # By content and not by version alone: a row that is retired at an equal version leaves the count and the versions as they were.
+        changed = {key: sums for key, sums in summed.items() if stored.get(key) != sums}
         made = [window for length in lengths for window in _windows({**stored, **changed}, changed, length)]
         for amended in (False, True):
             windows = [window for window in made if is_final(window) is amended]
@@ -70,10 +70,6 @@ def _named_alike(*some: Minutes) -> list[Minutes]:
         {(replace(series, kind=kinds[replace(series, kind="")]), minute): sums for (series, minute), sums in minutes.items()}
         for minutes in some
     ]
-
-
-def _differs(sums: Sums, stored: Sums | None) -> bool:
-    return stored is None or (sums.rows, sums.fingerprint) != (stored.rows, stored.fingerprint)
 
 
 def _windows(minutes: Minutes, changed: Minutes, length: int) -> Iterable[Window]:

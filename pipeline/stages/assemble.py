@@ -25,6 +25,7 @@ class TraceState:
     __slots__ = (
         "_groups",
         "_hashes",
+        "_last_received_ns",
         "_spans",
         "_steps",
         "feedback",
@@ -48,6 +49,7 @@ class TraceState:
         self.result_keys: set[ResultKey] = set()
         """Every results row that was ever written for this trace."""
         self._hashes: set[tuple[str, str]] = set()
+        self._last_received_ns = 0
         self._spans: dict[str, Span] = {}
         self._steps: dict[str, Step] = {}
         self._groups: tuple[Group, ...] | None = None
@@ -78,14 +80,15 @@ class TraceState:
 
     @property
     def last_received_ns(self) -> int:
-        """When the last new span came; 0 without spans."""
-        return max((span.received_ns for span in self._spans.values()), default=0)
+        """When the last span came; 0 without spans."""
+        return self._last_received_ns
 
     def add_spans(self, spans: Iterable[Span]) -> bool:
         """Fold spans in any order, delivered any number of times. Returns whether any of them was new."""
         before = len(self._hashes)
         for span in spans:
             self._hashes.add((span.span_id, span.content_hash))
+            self._last_received_ns = max(self._last_received_ns, span.received_ns)
             self._keep(span)
         return len(self._hashes) > before
 

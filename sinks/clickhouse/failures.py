@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipeline.model.time import SECOND
+from pipeline.model.window import Touched
 from pipeline.stages.gate_hard import Failure
 from sinks.clickhouse.connection import Database, Row
-from sinks.clickhouse.golden import TouchedMinute
 from sinks.clickhouse.rows import minute, minute_ns
 from sinks.clickhouse.run_rows import cohort_of
 
@@ -27,7 +27,7 @@ ORDER BY project, minute, run_id, dimension, contract
 """
 
 
-def failures(database: Database, touched: Sequence[TouchedMinute]) -> list[Failure]:
+def failures(database: Database, touched: Sequence[Touched]) -> list[Failure]:
     """Return the failing code results of these minutes."""
     places = sorted({(one.project, one.cohort.id, minute(one.minute_ns)) for one in touched})
     return [_failure(row) for row in database.query(_TOUCHED, {"places": places})] if places else []

@@ -1,10 +1,10 @@
 """Golden candidates: the failing runs they are made of, cases and members, as promotion reads and writes them (spec section 9)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from pipeline.model.golden import GoldenCase, GoldenMember
-from pipeline.model.run import Cohort
+from pipeline.model.window import Touched
 from pipeline.stages.promote import FailingRun
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.gate_rows import golden_case_of, golden_case_row, golden_member_of, golden_member_row
@@ -44,26 +44,7 @@ ORDER BY case_id, run_id
 _ALL_CASES: Final = "SELECT body FROM golden_cases FINAL WHERE project = {project:String} ORDER BY case_id"
 
 
-class TouchedMinute(Protocol):
-    """A minute of a cohort that has new results."""
-
-    @property
-    def project(self) -> str:
-        """The project."""
-        ...
-
-    @property
-    def cohort(self) -> Cohort:
-        """The cohort."""
-        ...
-
-    @property
-    def minute_ns(self) -> int:
-        """Start of the minute."""
-        ...
-
-
-def runs_touched(database: Database, touched: Iterable[TouchedMinute]) -> list[FailingRun]:
+def runs_touched(database: Database, touched: Iterable[Touched]) -> list[FailingRun]:
     """Return the latest rows of the runs with results in these minutes that fail now or are members of a case."""
     places = sorted({(one.project, one.cohort.id, minute(one.minute_ns)) for one in touched})
     return [_failing_run(row) for row in database.query(_TOUCHED, {"places": places})] if places else []

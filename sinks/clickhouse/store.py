@@ -15,7 +15,7 @@ from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import Place
 from pipeline.model.span import Span
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
-from pipeline.model.window import GateState, Notification, Series, Sums, Trip, Window
+from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Trip, Window
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.promote import FailingRun
 from sinks.clickhouse import board, facts, failures, gates, golden, minutes, recovery, run_detail, traces, votes, writer
@@ -176,7 +176,7 @@ class Store:
         """Return the published windows of one dimension that start after a time."""
         return await self._read(gates.unread_windows, project, cohort_id, dimension, length_ns, after_ns)
 
-    async def failures(self, touched: Sequence[golden.TouchedMinute]) -> list[Failure]:
+    async def failures(self, touched: Sequence[Touched]) -> list[Failure]:
         """Return the failing code results of these minutes."""
         return await self._read(failures.failures, touched)
 
@@ -206,7 +206,7 @@ class Store:
 
     # Golden candidates
 
-    async def runs_touched(self, touched: Sequence[golden.TouchedMinute]) -> list[FailingRun]:
+    async def runs_touched(self, touched: Sequence[Touched]) -> list[FailingRun]:
         """Return the runs with results in these minutes that fail now or are members of a case."""
         return await self._read(golden.runs_touched, touched)
 

@@ -19,8 +19,8 @@ from pipeline.model.result import Kind, Outcome, Result
 from pipeline.model.run import Cohort, Place
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.version import ResultKey, Retired, TraceVersion
-from pipeline.model.window import GateState, GateStatus, Notification, Series, Sums, Transition, Trip
-from pipeline.runtime.topology import Touched
+from pipeline.model.window import GateState, GateStatus, Notification, Series, Sums, Touched, Transition, Trip
+from pipeline.runtime.windows import recompute
 from pipeline.stages.alert import confirmed, postponed, refused
 from pipeline.stages.turn import keys
 from pipeline.stages.window import MinuteRow, fold, window
@@ -407,3 +407,21 @@ async def test_a_run_that_was_retracted_is_read_as_one_that_does_not_fail(store:
     (run,) = await store.runs_touched(touched)
     assert (run.run_id, run.failing, run.version) == (gone.run_id, False, 8)
     assert await store.still_failing("merged", [gone.run_id]) == set()
+
+
+async def test_a_contract_that_is_retired_at_an_equal_version_leaves_its_minute_at_once(store: AnyStore) -> None:
+    """A run is scored again under a new contract while nothing more is known of it: neither count nor versions of the rows change."""
+
+    async def counted() -> dict[str, int]:
+        changed = await recompute(store, [Touched("equal", COHORT, M0)], [5 * MINUTE], lambda _: False)
+        await store.write_minutes(changed)
+        found = await store.load_minutes("equal", COHORT.id, M0, M0 + MINUTE)
+        return {series.contract: sums.n for (series, _), sums in found.items()}
+
+    run = a_run("equal", place=Place(COHORT, M0))
+    before = a_run_version(run, 4, a_result("forbid", contract="old"))
+    await store.write([a_version(before)])
+    assert await counted() == {"old": 1}
+    after = a_run_version(run, 4, a_result("forbid", contract="new"))
+    await store.write([a_version(after, retired=tuple(Retired(key, 4) for key in keys(before)))])
+    assert await counted() == {"old": 0, "new": 1}

@@ -16,19 +16,18 @@ from msgspec.structs import replace
 from pipeline.model.run import Cohort, Place
 from pipeline.model.time import HOUR, MINUTE, SECOND
 from pipeline.model.version import ResultRow, Retired, TraceVersion
-from pipeline.model.window import GateState, Notification, Series, Sums, Transition, Trip, Window
+from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Transition, Trip, Window
 from pipeline.runtime import windows
 from pipeline.runtime.gate_owner import GateOwner
 from pipeline.runtime.gates import Gates
 from pipeline.runtime.messenger import Messenger
-from pipeline.runtime.topology import Touched
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.alert import confirmed
 from pipeline.stages.gate import HardGate, Turn
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.turn import keys
 from pipeline.stages.window import fold, total, window, windows_of
-from sinks.memory_gates import MemoryGateStore, _minute_row
+from sinks.memory_gates import MemoryGateStore, minute_row
 
 LENGTH = 5 * MINUTE
 unhurried = settings(deadline=None)
@@ -114,7 +113,7 @@ def from_scratch(store: MemoryGateStore) -> dict[tuple[str, Cohort, str, str, in
     minutes: dict[tuple[str, Cohort, str, str], dict[int, Sums]] = {}
     for (project, place, dimension, contract), held in rows.items():
         series = minutes.setdefault((project, place.cohort, dimension, contract), {})
-        series[place.minute_ns] = fold(map(_minute_row, held))
+        series[place.minute_ns] = fold(map(minute_row, held))
     made = {}
     for named, by_minute in minutes.items():
         project, cohort, dimension, contract = named

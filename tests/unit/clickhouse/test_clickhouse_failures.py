@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 from builders import T0
 from msgspec.structs import replace
@@ -20,20 +19,14 @@ from unit.clickhouse.records import (
 )
 
 from pipeline.model.result import Kind, Outcome
-from pipeline.model.run import Cohort, Place
+from pipeline.model.run import Place
 from pipeline.model.time import DAY, MINUTE
-from pipeline.model.window import Transition, Trip
+from pipeline.model.window import Touched, Transition, Trip
 from pipeline.stages.gate_hard import Failure
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.failures import failures, untripped_failures
 from sinks.clickhouse.gates import write_trips
 from sinks.clickhouse.writer import write
-
-
-class Minute(msgspec.Struct, frozen=True):
-    project: str
-    cohort: Cohort
-    minute_ns: int
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
 
 
 def of_minute(database: ClickHouse, project: str, minute_ns: int = M0) -> list[Failure]:
-    return failures(database, [Minute(project, COHORT, minute_ns)])
+    return failures(database, [Touched(project, COHORT, minute_ns)])
 
 
 def untripped(database: ClickHouse, project: str, since_ns: int = 0) -> list[str]:

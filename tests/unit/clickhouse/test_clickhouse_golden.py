@@ -2,25 +2,19 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from unit.clickhouse.records import COHORT, M0, a_run, a_run_version, a_version, opened, retract
 
 from pipeline.model.golden import GoldenCase, GoldenMember
-from pipeline.model.run import Cohort, Place
+from pipeline.model.run import Place
 from pipeline.model.step import ToolCall
 from pipeline.model.time import MINUTE
+from pipeline.model.window import Touched
 from pipeline.stages.promote import FailingRun, case, case_id, members
 from sinks.clickhouse import golden
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.writer import write
-
-
-class Minute(msgspec.Struct, frozen=True):
-    project: str
-    cohort: Cohort
-    minute_ns: int
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +24,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
 
 
 def touched(database: ClickHouse, project: str, minute_ns: int = M0) -> list[FailingRun]:
-    return golden.runs_touched(database, [Minute(project, COHORT, minute_ns)])
+    return golden.runs_touched(database, [Touched(project, COHORT, minute_ns)])
 
 
 def test_promotion_is_shown_the_failing_runs_of_a_touched_minute_as_they_are(database: ClickHouse) -> None:

@@ -24,7 +24,7 @@ from pipeline.model.window import Transition
 from pipeline.runtime import embedded as module
 from pipeline.runtime import guard
 from pipeline.runtime.clock import ManualClock
-from pipeline.runtime.embedded import Embedded, lag_seconds
+from pipeline.runtime.embedded import Embedded
 from pipeline.runtime.gates import Gates
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.telemetry import Telemetry
@@ -183,7 +183,7 @@ async def test_spans_go_all_the_way() -> None:
         assert await world.store.unconfirmed_notifications() == []
         await world.later(2 * HOUR)
         assert ("no refunds", Transition.CLEARED) in world.trips()
-        assert lag_seconds(world.pipeline.intake, world.clock) == 0
+        assert world.pipeline.intake.now() == world.clock.now()
         assert world.pipeline.failed is None
 
 
