@@ -74,7 +74,7 @@ async def measure(traces: int) -> Report:
         decoding=ours,
         accepted=spans / accepting,
         scored=spans / scoring,
-        runs_scored=traces / scoring,
+        runs_scored=spans / scoring / load.SPANS,
         peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
 
