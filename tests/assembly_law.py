@@ -11,7 +11,7 @@ from pipeline.config.grading import grading_of
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
-from pipeline.runtime.topology import Record
+from pipeline.model.topology import Record
 from pipeline.stages.grade import Grading
 
 

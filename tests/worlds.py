@@ -23,7 +23,7 @@ from pipeline.model.version import ResultRow
 from pipeline.model.window import Sums, Touched
 from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.runtime.topology import Record
+from pipeline.model.topology import Record
 from pipeline.stages.close import AssembleSettings
 from pipeline.stages.grade import Grading
 from pipeline.stages.turn import Assembly

@@ -5,8 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from pipeline.config.kafka import KafkaSettings
 from pipeline.config.receiver import ReceiverSettings
 from pipeline.config.store import StoreSettings
+from pipeline.config.worker import WorkerSettings
 from pipeline.judges.rubric_file import SHIPPED
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.settings import Settings
@@ -48,6 +50,10 @@ class TracegradeSettings(Settings):
     """Project of all spans while the receiver has no keys, and of what the commands show."""
     store: StoreSettings = StoreSettings()
     """Where everything is remembered."""
+    kafka: KafkaSettings | None = None
+    """Where records travel between collectors and workers; ``tracegrade up`` needs none."""
+    worker: WorkerSettings = WorkerSettings()
+    """How a worker can be asked whether it is well."""
     receiver: ReceiverSettings = Field(default=ReceiverSettings(), validate_default=True)
     """Where spans are accepted, and from whom."""
     assemble: AssembleSettings = AssembleSettings()

@@ -19,7 +19,7 @@ from pipeline.runtime.intake import Intake
 from pipeline.runtime.messenger import Messenger, NotificationStore
 from pipeline.runtime.owner import TraceOwner, TraceStore
 from pipeline.runtime.telemetry import Metric, Telemetry
-from pipeline.runtime.topology import Record
+from pipeline.model.topology import Record
 from pipeline.stages.turn import Assembly
 
 BEAT: Final = 0.1

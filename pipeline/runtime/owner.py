@@ -17,7 +17,7 @@ from pipeline.model.version import StoredRun, StoredTrace, TraceKey, TraceVersio
 from pipeline.model.window import Touched
 from pipeline.runtime.guard import or_dead_letter, until_it_works
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.runtime.topology import Record
+from pipeline.model.topology import Record
 from pipeline.stages.assemble import TraceState
 from pipeline.stages.turn import Assembly, Turn, keys, settle, turn
 
