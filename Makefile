@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check format bench lock clean
+.PHONY: help setup demo up test check format bench broker lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 
 bench: $(VENV)/.setup  ## measure spans and runs a second against bare decoding, in one run
 	@$(BIN)/tracegrade bench
+
+broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
+	@$(BIN)/python tests/kafka_broker.py
 
 lock: $(VENV)/.develop  ## write the lock files anew (needs uv)
 	@uv pip compile pyproject.toml --extra embedded --universal --python-version 3.11 --generate-hashes \

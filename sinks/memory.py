@@ -3,11 +3,11 @@
 It passes the same contract suite as the ClickHouse store (tests/contract).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from pipeline.model.ids import digest
+from pipeline.model import ids
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
@@ -42,6 +42,8 @@ class MemoryStore:
         self.runs: dict[tuple[str, str, str], RunRow] = {}
         self.results: dict[tuple[str, ResultKey], ResultRow] = {}
         self.dead_letters: dict[str, tuple[str, str, bytes]] = {}
+        self.told_clocks: dict[int, tuple[int, int]] = {}
+        """By partition: when it was written, and how far the owner was."""
 
     async def insert_spans(self, spans: Sequence[Span]) -> None:
         """Store spans; of equal ones the first received stays."""
@@ -86,25 +88,44 @@ class MemoryStore:
             result_keys=frozenset(row.key for row in self.results.values() if (row.project, row.trace_id) == key),
         )
 
-    async def unfinished(self) -> list[TraceKey]:
-        """Return the traces that are open, have pending runs, or have rows at a place they left."""
-        unfinished = {
-            key
-            for key in self.spans.keys() | self.judgments.keys() | self.feedback.keys()
-            if self._facts(key) > (self.traces[key].facts if key in self.traces else 0) or self._has_pending(key)
-        }
-        return sorted(unfinished.union(await self.misplaced()))
+    async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
+        """Return the traces that are open and have a fact received since then, have pending runs, or have rows at a place they left."""
+        told = self.spans.keys() | self.judgments.keys() | self.feedback.keys()
+        found = {key for key in told if self._is_open(key) and self._last_received(key) >= since_ns}
+        found |= {(run.run.project, run.run.trace_id) for run in self.live_runs() if run.run_class is RunClass.PENDING}
+        return sorted({key for key in found if ids.bucket(*key) in buckets}.union(await self.misplaced(buckets, since_ns)))
+
+    def _is_open(self, key: TraceKey) -> bool:
+        return self._facts(key) > (self.traces[key].facts if key in self.traces else 0)
 
     def _facts(self, key: TraceKey) -> int:
         return len(self.spans.get(key, {})) + len(self.judgments.get(key, {})) + len(self.feedback.get(key, {}))
 
-    def _has_pending(self, key: TraceKey) -> bool:
-        return any(run.run_class is RunClass.PENDING for run in self.live_runs() if (run.run.project, run.run.trace_id) == key)
+    def _last_received(self, key: TraceKey) -> int:
+        received = [span.received_ns for span in self.spans.get(key, {}).values()]
+        received += [judgment.judged_ns for judgment in self.judgments.get(key, {}).values()]
+        received += [one.received_ns for one in self.feedback.get(key, {}).values()]
+        return max(received, default=0)
 
-    async def misplaced(self) -> list[TraceKey]:
-        """Return the traces that have weighted rows at a place their runs left."""
+    async def misplaced(
+        self,
+        buckets: Collection[int] = range(ids.BUCKETS),
+        since_ns: int = 0,  # noqa: ARG002 - more than was asked for is no fault
+    ) -> list[TraceKey]:
+        """Return the traces that have weighted rows at a place their runs left; when rows were stored is not kept here."""
         homes = {run.run.run_id: run.run.place for run in self.live_runs()}
-        return sorted({(row.project, row.trace_id) for row in self.counting() if homes.get(row.key.run_id) != row.key.place})
+        found = {(row.project, row.trace_id) for row in self.counting() if homes.get(row.key.run_id) != row.key.place}
+        return sorted(key for key in found if ids.bucket(*key) in buckets)
+
+    async def write_clocks(self, clocks: Mapping[int, int], at_ns: int) -> None:
+        """Write how far the owners of these partitions are; what was written later stays."""
+        for partition, clock in clocks.items():
+            if partition not in self.told_clocks or self.told_clocks[partition][0] <= at_ns:
+                self.told_clocks[partition] = (at_ns, clock)
+
+    async def clocks(self) -> dict[int, int]:
+        """Return how far the owner of each partition is."""
+        return {partition: clock for partition, (_, clock) in sorted(self.told_clocks.items())}
 
     async def write(self, versions: Sequence[TraceVersion]) -> None:
         """Write results, runs and traces; a row of a greater version stays."""
@@ -129,7 +150,7 @@ class MemoryStore:
 
     async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
         """Keep what could not be processed."""
-        self.dead_letters[digest(16, project, origin, reason, body.hex())] = (origin, reason, body)
+        self.dead_letters[ids.digest(16, project, origin, reason, body.hex())] = (origin, reason, body)
 
     def live_runs(self) -> list[RunVersion]:
         """Return the live runs."""

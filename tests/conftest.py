@@ -1,1 +1,36 @@
 """Shared by all tests."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from clickhouse_front import Front
+from kafka_broker import Broker
+from kafka_jars import UnavailableError
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """One real broker for the session; it stays as tests leave it."""
+    try:
+        made = Broker()
+    except UnavailableError as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    with made:
+        yield made
+
+
+@pytest.fixture
+def empty_broker(broker: Broker) -> Broker:
+    """The session's broker, without topics and groups."""
+    broker.clear()
+    return broker
+
+
+@pytest.fixture(scope="session")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """One ClickHouse server for the session: a test takes a database of its own on it, and leaves it as it found it."""
+    with Front(tmp_path_factory.mktemp("front")) as made:
+        yield made

@@ -14,10 +14,11 @@ from pipeline.errors import TemporaryError
 from pipeline.model.result import Kind, Outcome
 from pipeline.model.run import BACKFILL, Cohort, Place
 from pipeline.model.time import HOUR, MINUTE, SECOND
+from pipeline.model.topology import TRIPS, Topic
 from pipeline.model.version import Retired, TraceVersion
 from pipeline.model.window import GateState, Notification, Transition, Trip
 from pipeline.runtime.gate_owner import GateOwner
-from pipeline.runtime.gates import Gates
+from pipeline.runtime.gates import Gates, Owns, everything
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.owner import _touched
 from pipeline.runtime.telemetry import Telemetry
@@ -128,9 +129,19 @@ class Destination:
 class GateWorld:
     """An owner of gates on a store in memory, driven by hand. It is started again where it dies."""
 
-    def __init__(self, faults: Mapping[int, Fault] | None = None, *, tells: bool = True, gates: Sequence[Any] = GATES) -> None:
+    def __init__(
+        self,
+        faults: Mapping[int, Fault] | None = None,
+        *,
+        tells: bool = True,
+        gates: Sequence[Any] = GATES,
+        store: MemoryGateStore | None = None,
+        owns: Owns = everything,
+    ) -> None:
         self.faults = Faults(faults)
-        self.store = MemoryGateStore()
+        self.store = MemoryGateStore() if store is None else store
+        self.published: list[Trip] = []
+        self._owns = owns
         self.pager, self.chat = Destination(self.faults), Destination(self.faults)
         self.tells = tells
         self.deaths = 0
@@ -147,14 +158,20 @@ class GateWorld:
             Messenger(store, {"pager": self.pager, "chat": self.chat}, ROUTES, Telemetry(NoOpMeter("test"))),
             [5 * MINUTE],
             lambda _project, agent: frozenset({"gated"} if agent == DESK.agent else ()),
+            self._publish,
+            self._owns,
         )
+
+    async def _publish(self, topic: Topic, records: Sequence[Any]) -> None:
+        assert topic is TRIPS
+        self.published.extend(records)
 
     async def write(self, *versions: TraceVersion) -> None:
         """What the owners of traces do: write runs and results, then tell the minutes that they touched."""
         await self.store.write(versions)
         if self.tells and self.owner is not None:
             for version in versions:
-                await self.owner.touch(_touched(version))
+                self.owner.touch(_touched(version))
 
     async def step(self) -> None:
         """Step until a step goes through, as the runtime does; start anew where it was killed."""

@@ -6,24 +6,26 @@ At the end everything has been delivered and every clock has run out; then the r
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 from hypothesis import strategies as st
 from opentelemetry.metrics import NoOpMeter
 
 from collectors.dialects import read
+from collectors.kafka.records import Incoming, encode
 from pipeline.model.ids import digest
 from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
 from pipeline.model.run import Place
 from pipeline.model.span import Span, seal
 from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.topology import JUDGE, Record, Topic
 from pipeline.model.version import ResultRow
 from pipeline.model.window import Sums, Touched
+from pipeline.runtime.clock import Times
 from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.model.topology import Record
 from pipeline.stages.close import AssembleSettings
 from pipeline.stages.grade import Grading
 from pipeline.stages.turn import Assembly
@@ -200,6 +202,25 @@ def schedules(draw: st.DrawFn, records: int) -> list[Action]:
     return actions
 
 
+class Log:
+    """A topic without a broker: its partitions, and the records in them as a client reads them."""
+
+    def __init__(self, topic: Topic, partitions: int = 1) -> None:
+        self.topic = topic
+        self.partitions: list[list[Incoming]] = [[] for _ in range(partitions)]
+
+    def append(self, records: Sequence[Any], at_ns: int) -> list[Incoming]:
+        """Take records, each as one of its own; return them as they will be read."""
+        encoded = [one for record in records for one in encode(self.topic, [record], len(self.partitions))]
+        return [self.append_raw(one.value, dict(one.headers), at_ns, one.partition) for one in encoded]
+
+    def append_raw(self, value: bytes, headers: Mapping[str, bytes], at_ns: int, partition: int = 0) -> Incoming:
+        """Take any bytes."""
+        held = self.partitions[partition]
+        held.append(Incoming(self.topic.name, partition, len(held), at_ns, value, tuple(headers.items())))
+        return held[-1]
+
+
 class World:
     """An owner on a store in memory, driven by hand."""
 
@@ -213,31 +234,35 @@ class World:
         self.owner = self._new_owner()
 
     def _new_owner(self) -> TraceOwner:
-        async def ask(request: JudgeRequest) -> None:
-            self.questions.append(request)
+        async def publish(topic: Topic, records: Sequence[Any]) -> None:
+            if topic is JUDGE:
+                self.questions.extend(records)
+            else:
+                self.touched.update(records)
 
-        async def touch(minutes: Iterable[Touched]) -> None:
-            self.touched.update(minutes)
+        return TraceOwner(self.store, self._assembly, publish, self._telemetry)
 
-        return TraceOwner(self.store, self._assembly, ask, touch, self._telemetry)
+    @property
+    def times(self) -> Times:
+        return Times.single(self.now)
 
     async def arrive(self, records: Sequence[Record]) -> None:
         """Store records, then fold them."""
         await self.store.insert_spans([record for record in records if isinstance(record, Span)])
         await self.store.insert_judgments([record for record in records if isinstance(record, Judgment)])
         await self.store.insert_feedback([record for record in records if isinstance(record, Feedback)])
-        await self.owner.fold(records, self.now)
+        await self.owner.fold(records, self.times)
 
     async def wait(self, seconds: float, *, judge_answers: bool = True) -> None:
         """Let time pass; what is due is done when it is due. The judge may take its time, but answers before the deadline."""
         until = self.now + int(seconds * SECOND)
-        await self.owner.tick(self.now)
+        await self.owner.tick(self.times)
         while (wake := self.owner.next_wake) is not None and wake <= until:
             if judge_answers and any(request.deadline_ns <= wake for request in self.questions):
                 await self.answer()
                 continue
             self.now = max(self.now, wake)
-            await self.owner.tick(self.now)
+            await self.owner.tick(self.times)
         self.now = until
 
     async def answer(self) -> None:
@@ -264,7 +289,7 @@ class World:
     async def settle(self) -> None:
         """Run out every clock, with the judge answering at once."""
         for _ in range(60):
-            await self.owner.tick(self.now)
+            await self.owner.tick(self.times)
             if self.questions:
                 await self.answer()
             elif self.owner.next_wake is None:
@@ -292,7 +317,13 @@ def in_order(records: Sequence[Record]) -> list[Action]:
     return [Action("arrive", records=tuple(range(len(records))))]
 
 
-def runs_of(world: World) -> list[dict[str, Any]]:
+class Stored(Protocol):
+    """Any world with a store."""
+
+    store: MemoryStore
+
+
+def runs_of(world: Stored) -> list[dict[str, Any]]:
     """What the live run rows say, without versions, arrival and close times."""
     rows = []
     for one in world.store.live_runs():
@@ -303,7 +334,7 @@ def runs_of(world: World) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["run"]["run_id"]))
 
 
-def results_of(world: World) -> list[tuple[Any, ...]]:
+def results_of(world: Stored) -> list[tuple[Any, ...]]:
     """What counts: every row with a weight, without its version."""
     return sorted(
         (row.project, row.key, row.kind, row.weight, row.inclusion_probability, repr(row.result))
@@ -311,7 +342,7 @@ def results_of(world: World) -> list[tuple[Any, ...]]:
     )
 
 
-def windows_of(world: World) -> dict[tuple[Place, str, str], Sums]:
+def windows_of(world: Stored) -> dict[tuple[Place, str, str], Sums]:
     """Sums of every minute and dimension; a minute that holds only retired rows is no data."""
     by_series: dict[tuple[Place, str, str], list[ResultRow]] = {}
     for row in world.store.results.values():

@@ -25,6 +25,8 @@ app = typer.Typer(
 HERE: Final = ("localhost", "127.0.0.1", "::1")
 golden = typer.Typer(help="Failures that become tests.", no_args_is_help=True)
 app.add_typer(golden, name="golden")
+topics = typer.Typer(help="Where records travel between processes: the topics of a Kafka cluster.", no_args_is_help=True)
+app.add_typer(topics, name="topics")
 
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")
@@ -52,6 +54,21 @@ def _before(
 def up(config: Config = None) -> None:
     """Run everything in one process: receive spans, grade runs, watch gates, serve the status page."""
     raise typer.Exit(commands.up(config))
+
+
+@app.command()
+def collector(config: Config = None) -> None:
+    """Receive spans and put them on Kafka, as one of any number of collectors."""
+    raise typer.Exit(commands.collector(config))
+
+
+@app.command()
+def worker(
+    config: Config = None,
+    stages: Annotated[str, typer.Option(help="Which stages to work on, with commas between them.")] = "assemble,judge,gate",
+) -> None:
+    """Grade what is on Kafka, as one of any number of workers on one ClickHouse server."""
+    raise typer.Exit(commands.worker(config, stages))
 
 
 @app.command()
@@ -121,6 +138,18 @@ def golden_export(
 ) -> None:
     """Write the golden cases as JSON lines, one case a line."""
     raise typer.Exit(commands.golden_export(config, folder, json=as_json))
+
+
+@topics.command("create")
+def topics_create(config: Config = None, as_json: AsJson = False) -> None:
+    """Declare the topics on the cluster; those that exist keep their partitions and records."""
+    raise typer.Exit(commands.topics_create(config, json=as_json))
+
+
+@app.command()
+def lag(config: Config = None, as_json: AsJson = False) -> None:
+    """Show how far each stage is behind on each partition, and which worker has it."""
+    raise typer.Exit(commands.lag(config, json=as_json))
 
 
 @app.command("scripted-judge")

@@ -18,6 +18,7 @@ from pipeline.apps.text import as_json, visible
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pipeline.config.kafka import KafkaSettings
     from pipeline.config.tracegrade import TracegradeSettings
     from sinks.clickhouse.store import Store
 
@@ -32,6 +33,26 @@ def up(config: Path | None) -> int:
     from pipeline.apps.up import run
 
     return asyncio.run(run(settings))
+
+
+def collector(config: Path | None) -> int:
+    """Accept spans for Kafka until told to stop."""
+    from pipeline.config.load import load
+
+    settings = load(config)
+    from pipeline.apps.collector import run
+
+    return asyncio.run(run(settings))
+
+
+def worker(config: Path | None, stages: str) -> int:
+    """Work on stages until told to stop."""
+    from pipeline.config.load import load
+
+    settings = load(config)
+    from pipeline.apps.worker import run
+
+    return asyncio.run(run(settings, stages))
 
 
 def demo(traces: Path | None, keep: Path | None) -> int:
@@ -149,6 +170,44 @@ def golden_export(config: Path | None, folder: Path, *, json: bool) -> int:
     else:
         print_line(f"wrote {count} cases to {path}")
     return 0
+
+
+def topics_create(config: Path | None, *, json: bool) -> int:
+    """Declare the topics on the cluster."""
+    settings = _kafka(config)
+    from collectors.kafka.topics import create
+    from pipeline.apps.show_lag import declared
+
+    made = create(settings, os.environ)
+    if json:
+        print_json(made)
+        return 0
+    for line in declared(made):
+        print_line(line)
+    return 0
+
+
+def lag(config: Path | None, *, json: bool) -> int:
+    """Show how far each stage is behind."""
+    settings = _kafka(config)
+    from collectors.kafka.lag import lag as lag_of
+    from pipeline.apps import show, show_lag
+
+    groups = lag_of(settings, os.environ)
+    if json:
+        print_json(groups)
+    else:
+        show.console().print(show_lag.lag(groups))
+    return 0
+
+
+def _kafka(config: Path | None) -> "KafkaSettings":
+    from pipeline.config.load import load
+
+    settings = load(config).kafka
+    if settings is None:
+        raise ConfigurationError('the configuration names no Kafka cluster; write kafka: {brokers: ["host:9092"]} in it')
+    return settings
 
 
 def check(config: Path | None, *, json: bool) -> int:

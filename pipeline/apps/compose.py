@@ -1,54 +1,23 @@
-"""Compose: settings and a store into the pipeline in one process, with its servers. The one place where all parts meet."""
+"""Compose: settings and a store into the pipeline in one process, with its servers."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Final, Self
+from typing import Self
 
-import aiohttp
-import msgspec
-from aiohttp import web
-
-from collectors.dialects import read
-from collectors.otlp import grpc
-from collectors.otlp.http import routes, runner
 from collectors.otlp.keys import keys_from
 from collectors.otlp.receiver import Receiver
 from pipeline.apps.api import api_routes
-from pipeline.apps.telemetry import meter_provider
-from pipeline.config.grading import Graders, contracts, graders_of, grading_of, idle_contracts
+from pipeline.apps.parts import Parts
+from pipeline.apps.serve import Served, serve
+from pipeline.apps.telemetry import LAST_METRICS, meter_provider
+from pipeline.config.grading import contracts
 from pipeline.config.tracegrade import TracegradeSettings
-from pipeline.errors import ConfigurationError
-from pipeline.judges.judge import Judge
-from pipeline.judges.openai import OpenAIModel
-from pipeline.model.result import JudgeRequest, Judgment, Kind
-from pipeline.model.time import MINUTE
 from pipeline.runtime.clock import Clock, SystemClock
-from pipeline.runtime.desk import Ask
-from pipeline.runtime.embedded import Embedded, judged_by_nobody
-from pipeline.runtime.gates import Gates
-from pipeline.runtime.messenger import Messenger
+from pipeline.runtime.embedded import Embedded
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.stages.alert import destinations
-from pipeline.stages.gate import FloorGate
-from pipeline.stages.turn import Assembly
-from sinks.alerts.webhook import Webhook
 from sinks.clickhouse.store import Store
-
-WINDOW: Final = 5 * MINUTE
-"""The window that every dimension has, whether a gate reads it or not."""
-GRACE: Final = 5.0
-"""Seconds that requests in flight are given when the servers stop."""
-LAST_METRICS: Final = 2000.0
-"""Milliseconds that the last export of metrics is given."""
-
-
-class Served(msgspec.Struct, frozen=True):
-    """Where the servers listen."""
-
-    http_url: str
-    grpc_address: str
 
 
 class Product:
@@ -75,7 +44,7 @@ class Product:
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self._metrics.shutdown, LAST_METRICS)
-            self.pipeline = await self._pipeline(stack)
+            self.pipeline = await self._pipeline(Parts(self.settings, self.telemetry, self.clock, stack, self._environment))
             await self.store.insert_contracts(contracts(self.settings))
             await self.pipeline.start()
             stack.push_async_callback(self.pipeline.stop)
@@ -87,78 +56,26 @@ class Product:
         """Stop accepting, finish what was accepted, stop."""
         await self._stack.aclose()
 
-    async def _pipeline(self, stack: AsyncExitStack) -> Embedded:
-        settings = self.settings
-        graders = graders_of(settings)
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        kinds = {check.name: Kind.CODE.value for one in graders.values() for check in one.grading.checks}
+    async def _pipeline(self, parts: Parts) -> Embedded:
         return Embedded(
             self.store,
-            Assembly(read=read, settings=settings.assemble, grading_of=grading_of(settings)),
-            await self._ask(graders, stack),
-            Gates(
-                self.store,
-                settings.gates,
-                settings.assemble.idle_timeout,
-                settings.judge.deadline,
-                kinds,
-                idle_contracts(settings),
-            ),
-            Messenger(
-                self.store,
-                {alert.name: Webhook(alert, session) for alert in settings.alerts},
-                {gate.name: destinations(gate, settings.alerts) for gate in settings.gates},
-                self.telemetry,
-            ),
-            sorted({WINDOW, *(gate.window for gate in settings.gates if isinstance(gate, FloorGate))}),
+            parts.assembly(),
+            await parts.ask(self.store),
+            parts.gates(self.store),
+            parts.messenger(self.store),
+            parts.windows(),
             self.clock,
             self.telemetry,
-            settings.judge.concurrency,
+            self.settings.judge.concurrency,
         )
 
-    async def _ask(self, graders: Mapping[str, Graders], stack: AsyncExitStack) -> Ask:
-        if self.settings.judge.base_url is None:
-            return judged_by_nobody
-        judges: dict[str, Judge] = {}
-        for name, one in graders.items():
-            rubric = one.grading.rubric
-            if rubric is not None:
-                model = await stack.enter_async_context(OpenAIModel(self.settings.judge, rubric, self._environment))
-                judges[name] = Judge(rubric, self.settings.judge, model, self.store, self.clock.now)
-        return _asking(judges, self.settings.entry_of)
-
     async def _serve(self, stack: AsyncExitStack) -> Served:
-        receiver_settings = self.settings.receiver
-        keys = keys_from(receiver_settings, self._environment)
+        keys = keys_from(self.settings.receiver, self._environment)
         receiver = Receiver(
             self.pipeline.intake,
             self.clock.now,
             keys,
-            max_body=receiver_settings.max_body,
+            max_body=self.settings.receiver.max_body,
             on_received=self.telemetry.received,
         )
-        application = web.Application()
-        application.add_routes([*routes(receiver), *api_routes(self.store, keys, self.telemetry)])
-        site_runner = runner(application, GRACE)
-        await site_runner.setup()
-        stack.push_async_callback(site_runner.cleanup)
-        site = web.TCPSite(site_runner, receiver_settings.host, receiver_settings.http_port)
-        try:
-            await site.start()
-        except OSError as error:
-            where = f"{receiver_settings.host}:{receiver_settings.http_port}"
-            raise ConfigurationError(
-                f"receiver.http_port: cannot listen on {where}: {os.strerror(error.errno or 0)}; write another port"
-            ) from None
-        listening = await grpc.serve(receiver, receiver_settings.host, receiver_settings.grpc_port)
-        stack.push_async_callback(listening.server.stop, GRACE)
-        host, port = site_runner.addresses[0][:2]
-        shown = f"[{host}]" if ":" in host else host
-        return Served(http_url=f"http://{shown}:{port}", grpc_address=f"{shown}:{listening.port}")
-
-
-def _asking(judges: Mapping[str, Judge], entry_of: Callable[[str], str]) -> Ask:
-    def ask(request: JudgeRequest, dimension: str, contract: str) -> Awaitable[Judgment]:
-        return judges[entry_of(request.agent)].judge(request, dimension, contract)
-
-    return ask
+        return await serve(receiver, self.settings.receiver, api_routes(self.store, keys, self.telemetry), stack)

@@ -9,6 +9,8 @@ from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetr
 
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 """Names where metrics go. The general OTLP variable is not read: it usually names tracegrade itself."""
+LAST_METRICS: Final = 2000.0
+"""Milliseconds that the last export of metrics is given."""
 
 
 def meter_provider() -> MeterProvider:

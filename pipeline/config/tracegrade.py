@@ -9,6 +9,7 @@ from pipeline.config.kafka import KafkaSettings
 from pipeline.config.receiver import ReceiverSettings
 from pipeline.config.store import StoreSettings
 from pipeline.config.worker import WorkerSettings
+from pipeline.errors import ConfigurationError
 from pipeline.judges.rubric_file import SHIPPED
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.settings import Settings
@@ -82,6 +83,16 @@ class TracegradeSettings(Settings):
     def agent(self, agent: str) -> AgentSettings:
         """Return how an agent's runs are graded."""
         return self.agents.get(self.entry_of(agent), _UNWRITTEN)
+
+    def kafka_or_refuse(self) -> KafkaSettings:
+        """Return where the brokers are, for a command that needs them.
+
+        Raises:
+            ConfigurationError: nobody wrote that.
+        """
+        if self.kafka is None:
+            raise ConfigurationError('no brokers are configured; write kafka: {brokers: ["host:9092"]} in tracegrade.yaml')
+        return self.kafka
 
     @property
     def entries(self) -> dict[str, AgentSettings]:

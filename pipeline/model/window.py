@@ -152,6 +152,8 @@ class Notification(msgspec.Struct, frozen=True):
     confirmed_ns: int = 0
     attempts: int = 0
     last_error: str = ""
+    agent: str = ""
+    """Whose trip it is, so that its owner finds it; empty in rows from before it was kept."""
 
     @property
     def idempotency_key(self) -> str:

@@ -1,7 +1,10 @@
 """Clocks. Stages are given ``now``; only here does it come from somewhere."""
 
 import time
+from collections.abc import Mapping
 from typing import Protocol
+
+import msgspec
 
 
 class Clock(Protocol):
@@ -33,3 +36,18 @@ class ManualClock:
     def advance_to(self, now_ns: int) -> None:
         """Move the clock forward; a time in the past changes nothing."""
         self._now = max(self._now, now_ns)
+
+
+class Times(msgspec.Struct, frozen=True):
+    """What time it is, in ns: on the wall, and in each partition whose time is known.
+
+    A partition that lags is at the time of its last record, so that a backlog is not closed half-read (design section 4).
+    """
+
+    partitions: Mapping[int, int]
+    wall: int
+
+    @classmethod
+    def single(cls, now: int, wall: int | None = None) -> "Times":
+        """Return the times where there is one partition."""
+        return cls({0: now}, now if wall is None else wall)

@@ -1,14 +1,15 @@
 """Desk: takes requests to judge, asks the judge, and gives the judgments back to the owner of the trace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import structlog
 
 from pipeline.errors import TemporaryError
 from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.time import SECOND
+from pipeline.model.topology import TRACES, Publish
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.telemetry import Telemetry
@@ -25,14 +26,6 @@ FIRST_DELAY: Final = 0.2
 GREATEST_DELAY: Final = 30.0
 
 
-class JudgmentStore(Protocol):
-    """What the desk needs of the store."""
-
-    async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
-        """Store judgments durably."""
-        ...
-
-
 class JudgeDesk:
     """Judges a run's dimensions concurrently, each at most once at a time, until the run's deadline.
 
@@ -42,15 +35,13 @@ class JudgeDesk:
     def __init__(
         self,
         ask: Ask,
-        store: JudgmentStore,
-        give_back: Callable[[Sequence[Judgment]], Awaitable[None]],
+        publish: Publish,
         clock: Clock,
         telemetry: Telemetry,
         concurrency: int,
     ) -> None:
         self._ask = ask
-        self._store = store
-        self._give_back = give_back
+        self._publish = publish
         self._clock = clock
         self._telemetry = telemetry
         self._slots = asyncio.Semaphore(concurrency)
@@ -62,15 +53,16 @@ class JudgeDesk:
         """Whether anything is being judged."""
         return bool(self._tasks)
 
-    async def take(self, request: JudgeRequest) -> None:
-        """Start judging what the request asks and nobody is judging yet."""
+    def take(self, request: JudgeRequest) -> asyncio.Task[None] | None:
+        """Start judging what the request asks and nobody is judging yet. Returns what ends with it; None where nothing is new."""
         new = [key for one in request.dimensions if (key := (request.run_id, request.transcript_hash, *one)) not in self._open]
         if not new:
-            return
+            return None
         self._open.update(new)
         task = asyncio.create_task(self._judge(request, new))
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -102,10 +94,9 @@ class JudgeDesk:
     async def _keep(self, judgments: list[Judgment]) -> None:
         if not judgments:
             return
-        await until_it_works("store judgments", lambda: self._store.insert_judgments(judgments))
+        await until_it_works("give judgments back", lambda: self._publish(TRACES, judgments))
         for judgment in judgments:
             self._telemetry.judged(judgment)
-        await self._give_back(judgments)
 
     async def _one(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment | None:
         async with self._slots:

@@ -7,19 +7,22 @@ from typing import Final, Protocol
 
 import structlog
 
-from pipeline.model.result import Judgment
+from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.span import Span
 from pipeline.model.time import MINUTE
-from pipeline.runtime.clock import Clock
-from pipeline.runtime.desk import Ask, JudgeDesk, JudgmentStore
+from pipeline.model.topology import ASSEMBLE, GATE, JUDGING, Record
+from pipeline.model.window import Touched
+from pipeline.runtime.clock import Clock, Times
+from pipeline.runtime.desk import Ask, JudgeDesk
+from pipeline.runtime.facts import FactStore, store_facts
 from pipeline.runtime.gate_owner import GateOwner, OwnedStore
 from pipeline.runtime.gates import Gates
-from pipeline.runtime.guard import until_it_works
+from pipeline.runtime.handover import Handover, publisher
 from pipeline.runtime.intake import Intake
 from pipeline.runtime.messenger import Messenger, NotificationStore
-from pipeline.runtime.owner import TraceOwner, TraceStore
+from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Metric, Telemetry
-from pipeline.model.topology import Record
+from pipeline.runtime.trace_store import TraceStore
 from pipeline.stages.turn import Assembly
 
 BEAT: Final = 0.1
@@ -29,12 +32,8 @@ SWEEP_EVERY: Final = 5 * MINUTE
 log = structlog.get_logger(__name__)
 
 
-class EmbeddedStore(TraceStore, JudgmentStore, OwnedStore, NotificationStore, Protocol):
+class EmbeddedStore(FactStore, TraceStore, OwnedStore, NotificationStore, Protocol):
     """All that the embedded runtime needs of its store."""
-
-    async def insert_spans(self, spans: Sequence[Span]) -> None:
-        """Store spans durably."""
-        ...
 
 
 class Embedded:
@@ -60,12 +59,27 @@ class Embedded:
         self._folding = False
         self._swept_ns = 0
         self._tasks: list[asyncio.Task[None]] = []
+        handover = Handover({ASSEMBLE.name: self._store_and_feed, JUDGING.name: self._judge, GATE.name: self._touch})
         self.intake = Intake(store.insert_spans, self.feed, clock)
-        self.desk = JudgeDesk(ask, store, self.feed, clock, telemetry, concurrency)
-        self.gates = GateOwner(store, gates, messenger, lengths, lambda *of: frozenset(_gating(assembly, *of)))
-        self.owner = TraceOwner(store, assembly, self.desk.take, self.gates.touch, telemetry)
+        self.desk = JudgeDesk(ask, publisher(JUDGING, handover), clock, telemetry, concurrency)
+        self.gates = GateOwner(store, gates, messenger, lengths, assembly.gating_of, publisher(GATE, handover))
+        self.owner = TraceOwner(store, assembly, publisher(ASSEMBLE, handover), telemetry)
         telemetry.gauge(Metric.TRACES_OPEN, lambda: self.owner.open_traces)
         telemetry.gauge(Metric.RUNS_PENDING, lambda: self.owner.pending_runs)
+
+    async def _store_and_feed(self, records: Sequence[Record]) -> None:
+        await store_facts(self._store, records)
+        await self.feed(records)
+
+    async def _judge(self, requests: Sequence[JudgeRequest]) -> None:
+        for request in requests:
+            self.desk.take(request)
+
+    async def _touch(self, touched: Sequence[Touched]) -> None:
+        self.gates.touch(touched)
+
+    def _times(self) -> Times:
+        return Times.single(self.intake.now(), self._clock.now())
 
     async def feed(self, records: Sequence[Record]) -> None:
         """Hand stored records to their owner."""
@@ -116,7 +130,7 @@ class Embedded:
 
     def _gates_now(self) -> int:
         """The gates' clock: what the owner has not come to yet may belong to any window, so no window is final before."""
-        return self.owner.done_until(self.intake.now())
+        return min(self.owner.done_until(self._times()).values())
 
     async def _own(self) -> None:
         while True:
@@ -127,10 +141,11 @@ class Embedded:
                     records = await self._queue.get()
             self._folding = True
             if records:
-                await self.owner.fold(records, self.intake.now())
+                await self.owner.fold(records, self._times())
                 self.intake.folded(sum(isinstance(record, Span) for record in records))
                 self._handed -= 1
-            await self.owner.tick(self.intake.now())
+            await self.owner.tick(self._times())
+            await self.owner.tell_clocks(self._times())
             await self._sweep()
             self._folding = False
 
@@ -138,19 +153,10 @@ class Embedded:
         now = self._clock.now()
         if now - self._swept_ns >= SWEEP_EVERY:
             self._swept_ns = now
-            await until_it_works("sweep", lambda: self.owner.sweep(self.intake.now()))
+            await self.owner.sweep(self._times())
 
     async def _gate(self) -> None:
         while True:
             now, wall = self._gates_now(), self._clock.now()
             await self.gates.step(now, wall)
             await asyncio.sleep(BEAT if not self.gates.is_idle(now, wall) else 2 * BEAT)
-
-
-def _gating(assembly: Assembly, project: str, agent: str) -> list[str]:
-    return [check.name for check in assembly.grading_of(project, agent).checks if check.gates]
-
-
-def judged_by_nobody(*_: object) -> Awaitable[Judgment]:
-    """Stand where no judge is configured; nothing is ever asked then."""
-    raise AssertionError("a judgment was asked for, and no judge is configured")

@@ -11,8 +11,10 @@ import structlog
 from pipeline.errors import TemporaryError
 from pipeline.model.run import Place
 from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.topology import TRIPS, Publish
 from pipeline.model.window import Touched
-from pipeline.runtime.gates import Gates, GateStore, with_gating
+from pipeline.runtime.gates import Gates, GateStore, Owns, everything, with_gating
+from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.promoter import GoldenStore, promote
 from pipeline.runtime.windows import Minutes, WindowStore, recompute
@@ -53,25 +55,30 @@ class GateOwner:
         messenger: Messenger,
         lengths: Sequence[int],
         gating_of: Callable[[str, str], frozenset[str]],
+        publish: Publish,
+        owns: Owns = everything,
     ) -> None:
+        """Take which checks gate by (project, agent), and which agents are owned."""
         self._store = store
         self._gates = gates
         self._messenger = messenger
         self._lengths = lengths
         self._gating_of = gating_of
+        self._publish = publish
+        self._owns = owns
         self._touched: set[Touched] = set()
         self._derived_ns: int | None = None
         self._before_ns: int | None = None
         self._stepping = False
 
-    async def touch(self, touched: Iterable[Touched]) -> None:
-        """Note that minutes have new results."""
-        self._touched.update(touched)
+    def touch(self, touched: Iterable[Touched]) -> None:
+        """Note that minutes have new results; those of agents that another process owns now are derived there."""
+        self._touched.update(one for one in touched if self._owns(one.project, one.cohort.agent))
 
     async def recover(self, now: int) -> None:
         """Read gate states, trips and notifications back."""
-        await self._gates.recover()
-        await self._messenger.recover(now)
+        await until_it_works("read gates back", lambda: self._gates.recover(self._owns))
+        await until_it_works("read notifications back", lambda: self._messenger.recover(now, self._owns))
 
     def is_idle(self, now: int, wall: int) -> bool:
         """Whether nothing is to be done at these times; see :meth:`step`."""
@@ -82,20 +89,22 @@ class GateOwner:
     def _is_deriving(self, wall: int) -> bool:
         return self._derived_ns is None or wall - self._derived_ns >= DERIVE_EVERY
 
-    async def step(self, now: int, wall: int) -> None:
+    async def step(self, now: int, wall: int) -> bool:
         """Do what is due. ``now`` is the gates' clock, the least of all partitions; ``wall`` paces derivation and sending.
 
-        Where the store has temporary trouble, nothing is forgotten: the next step does it again.
+        Returns whether everything that was touched is up to date. Where the store has temporary trouble, nothing is forgotten: the next step does it again.
         """
         touched, self._touched = self._touched, set()
         self._stepping = True
         try:
             await self._bring_up_to_date(*await self._derived(touched, wall), now)
             await self._messenger.send_due(wall)
+            return True
         except TemporaryError as error:
             log.warning("gates wait for the store", error=str(error))
             self._touched |= touched
             self._derived_ns = self._before_ns
+            return False
         finally:
             self._stepping = False
 
@@ -115,7 +124,9 @@ class GateOwner:
         stale = await self._store.stale_minutes(max((since or 0) - MARGIN, 0))
         failures = await self._store.untripped_failures(max((since or 0) - LATE, 0))
         self._derived_ns = wall
-        return sorted(touched | {Touched(project, place.cohort, place.minute_ns) for project, place in stale}), failures
+        derived = {Touched(project, place.cohort, place.minute_ns) for project, place in stale}
+        owned = {one for one in derived if self._owns(one.project, one.cohort.agent)}
+        return sorted(touched | owned), [one for one in failures if self._owns(one.project, one.cohort.agent)]
 
     async def _bring_up_to_date(self, touched: Sequence[Touched], failures: Sequence[Failure], now: int) -> None:
         """Do all that follows from the touched minutes, and write these last: what a crash leaves undone is derived from them again."""
@@ -125,6 +136,8 @@ class GateOwner:
             failures = [*failures, *await self._store.failures(touched)]
         cohorts = {(one.project, one.cohort) for one in touched}
         await self._gates.step(cohorts, with_gating(failures, self._gating_of), now)
+        if self._gates.unannounced:
+            await self._publish(TRIPS, self._gates.unannounced)
         await self._messenger.announce(self._gates.unannounced)
         self._gates.unannounced.clear()
         if touched:

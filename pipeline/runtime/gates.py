@@ -13,6 +13,13 @@ from pipeline.stages.gate_hard import Failure
 
 Key = tuple[str, str, Cohort]
 """(project, gate, cohort)."""
+Owns = Callable[[str, str], bool]
+"""(project, agent) → whether this process owns what follows from the agent's runs."""
+
+
+def everything(_project: str, _agent: str) -> bool:
+    """Own all agents: there is one process."""
+    return True
 
 
 class GateStore(Protocol):
@@ -70,11 +77,17 @@ class Gates:
         self.unannounced: list[Trip] = []
         """Stored trips that nobody was told of yet; whoever announces them takes them out."""
 
-    async def recover(self) -> None:
-        """Read states and trips back."""
+    async def recover(self, owns: Owns = everything) -> None:
+        """Read states and trips of the owned agents back."""
+        self._trips = {}
         for trip in await self._store.trips():
-            self._trips.setdefault((trip.project, trip.gate, trip.cohort), []).append(trip)
-        stored = {(state.project, state.gate, state.cohort): state for state in await self._store.gate_states()}
+            if owns(trip.project, trip.cohort.agent):
+                self._trips.setdefault((trip.project, trip.gate, trip.cohort), []).append(trip)
+        stored = {
+            (state.project, state.gate, state.cohort): state
+            for state in await self._store.gate_states()
+            if owns(state.project, state.cohort.agent)
+        }
         for key in stored.keys() | self._trips.keys():
             gate = next((gate for gate in self._gates if gate.name == key[1]), None)
             if gate is None:

@@ -8,6 +8,7 @@ import structlog
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.time import DAY
 from pipeline.model.window import Notification, Trip
+from pipeline.runtime.gates import Owns, everything
 from pipeline.runtime.telemetry import Metric, Telemetry
 from pipeline.stages.alert import confirmed, notifications, postponed, refused
 
@@ -62,10 +63,12 @@ class Messenger:
         self._telemetry = telemetry
         self._due: dict[str, Notification] = {}
 
-    async def recover(self, now: int) -> None:
+    async def recover(self, now: int, owns: Owns = everything) -> None:
         """Take up what was due and never confirmed, and what a trip asks for and a crash kept from being noted (design section 5)."""
-        self._due = {one.idempotency_key: one for one in await self._store.unconfirmed_notifications()}
-        await self.announce(await self._store.unnotified_trips(now - FORGOTTEN))
+        unconfirmed = await self._store.unconfirmed_notifications()
+        self._due = {one.idempotency_key: one for one in unconfirmed if owns(one.project, one.agent)}
+        unnotified = await self._store.unnotified_trips(now - FORGOTTEN)
+        await self.announce(trip for trip in unnotified if owns(trip.project, trip.cohort.agent))
 
     async def announce(self, trips: Iterable[Trip]) -> None:
         """Note what these trips ask to be sent."""

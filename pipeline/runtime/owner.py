@@ -3,79 +3,70 @@
 Records are stored before they come here. :meth:`TraceOwner.fold` takes them into the states, :meth:`TraceOwner.tick` does what is due.
 """
 
-import heapq
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
 import msgspec
 
 from pipeline.errors import PermanentError
+from pipeline.model import ids
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
+from pipeline.model.time import HOUR, SECOND
+from pipeline.model.topology import JUDGE, TOUCHED, Publish, Record
 from pipeline.model.version import StoredRun, StoredTrace, TraceKey, TraceVersion
 from pipeline.model.window import Touched
+from pipeline.runtime.agenda import Agenda
+from pipeline.runtime.clock import Times
 from pipeline.runtime.guard import or_dead_letter, until_it_works
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.model.topology import Record
+from pipeline.runtime.trace_store import TraceStore
 from pipeline.stages.assemble import TraceState
 from pipeline.stages.turn import Assembly, Turn, keys, settle, turn
 
 BATCH: Final = 500
 """Traces that one write takes."""
-
-
-class TraceStore(Protocol):
-    """What an owner needs of the store."""
-
-    async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
-        """Return those of the traces of which anything but spans is stored: folds, judgments, feedback that came first."""
-        ...
-
-    async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
-        """Return all that is stored of these traces."""
-        ...
-
-    async def unfinished(self) -> list[TraceKey]:
-        """Return the traces that have facts no traces row accounts for, pending runs, or rows at a place they left."""
-        ...
-
-    async def misplaced(self) -> list[TraceKey]:
-        """Return the traces that have weighted rows at a place their runs left."""
-        ...
-
-    async def write(self, versions: Sequence[TraceVersion]) -> None:
-        """Write places, results, runs and traces, in this order."""
-        ...
-
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
-        """Keep what could not be processed."""
-        ...
+CLOCKS_EVERY: Final = SECOND
+MARGIN: Final = HOUR
+"""How far the clocks of receivers may be from those of owners without any open trace being overlooked at a start."""
 
 
 class TraceOwner:
-    """Folds the records of its traces, one at a time in one task: no locks, no races."""
+    """Folds the records of its traces, one batch at a time in one task: no locks, no races."""
 
     def __init__(
         self,
         store: TraceStore,
         assembly: Assembly,
-        request: Callable[[JudgeRequest], Awaitable[None]],
-        touch: Callable[[Iterable[Touched]], Awaitable[None]],
+        publish: Publish,
         telemetry: Telemetry,
+        partitions: int = 1,
+        owned: Collection[int] = (0,),
     ) -> None:
+        """Take how many partitions there are, and which of them are owned."""
         self._store = store
         self._assembly = assembly
-        self._request = request
-        self._touch = touch
+        self._publish = publish
         self._telemetry = telemetry
+        self._partitions = partitions
+        self._buckets = [bucket for bucket in range(ids.BUCKETS) if bucket % partitions in owned]
         self._states: dict[TraceKey, TraceState] = {}
-        self._wakes: dict[TraceKey, int] = {}
-        self._agenda: list[tuple[int, TraceKey]] = []
-        self._not_before = 0
-        self._in_hand: int | None = None
+        self._agendas = {partition: Agenda() for partition in owned}
         self._buried: list[tuple[TraceKey, str]] = []
         self._poisoned: set[TraceKey] = set()
+        self._told_ns = 0
+
+    def _partition_of(self, key: TraceKey) -> int:
+        return ids.bucket(*key) % self._partitions
+
+    def _agenda_of(self, key: TraceKey) -> Agenda:
+        return self._agendas[self._partition_of(key)]
+
+    def owns(self, key: TraceKey) -> bool:
+        """Whether the trace is in one of the owned partitions."""
+        return self._partition_of(key) in self._agendas
 
     @property
     def open_traces(self) -> int:
@@ -90,58 +81,69 @@ class TraceOwner:
     @property
     def next_wake(self) -> int | None:
         """When there is something to do even if nothing comes; None if nothing is awaited."""
-        while self._agenda and self._wakes.get(self._agenda[0][1]) != self._agenda[0][0]:
-            heapq.heappop(self._agenda)
-        return max(self._agenda[0][0], self._not_before) if self._agenda else None
+        return min((at for agenda in self._agendas.values() if (at := agenda.next_wake) is not None), default=None)
 
-    def done_until(self, now: int) -> int:
-        """Return up to when everything that was due is written: the owner's clock, as the gates may believe it (design section 5)."""
-        held = [self._in_hand] if self._in_hand is not None else []
-        if self.next_wake is not None:
-            held.append(self._agenda[0][0])
-        return min([now, *held])
+    def done_until(self, times: Times) -> dict[int, int]:
+        """Return by partition up to when everything that was due is written: the clocks, as gates may believe them."""
+        known = ((partition, now) for partition, now in times.partitions.items() if partition in self._agendas)
+        return {partition: self._agendas[partition].done_until(now) for partition, now in known}
 
-    async def recover(self, now: int) -> int:
+    async def tell_clocks(self, times: Times) -> None:
+        """Write the clocks, once a second: gates and a later start go by them."""
+        if times.wall - self._told_ns >= CLOCKS_EVERY and (clocks := self.done_until(times)):
+            self._told_ns = times.wall
+            await until_it_works("write clocks", lambda: self._store.write_clocks(clocks, times.wall))
+
+    async def recover(self, wall: int) -> int:
         """Read the open traces and the pending runs back (design section 5). Returns how many.
 
         Nothing closes before one quiet period has passed: what was on its way when the owner stopped must be able to arrive.
         """
-        unfinished = await self._store.unfinished()
+        clocks = await until_it_works("read clocks", self._store.clocks)
+        unfinished = await self._unfinished(clocks)
         for start in range(0, len(unfinished), BATCH):
-            for key, stored in (await self._store.load(unfinished[start : start + BATCH])).items():
-                state = TraceState.stored(stored)
-                state.runs = {run_id: _asked_anew(run, now) for run_id, run in state.runs.items()}
-                if not state.is_open and not _pending(state):
-                    state.graded_facts = 0  # it was read back for rows at a place they left: writing it again retires them
-                self._states[key] = state
-                self._wake(key, self._overdue(state, now))
-        if unfinished:
-            self._not_before = now + self._assembly.settings.quiet_period
+            for key, stored in (await self._load(unfinished[start : start + BATCH])).items():
+                self._take_up(key, TraceState.stored(stored), clocks, wall)
+        for agenda in self._agendas.values():
+            if len(agenda):
+                agenda.rest(self._assembly.settings.quiet_period)
         return len(unfinished)
 
-    def _overdue(self, state: TraceState, now: int) -> int:
-        """When an open trace would have been looked at, had the owner not stopped: gates may not believe that it was."""
-        quiet = state.last_received_ns + self._assembly.settings.quiet_period
-        return min(quiet, now) if state.is_open and state.last_received_ns else now
+    async def _unfinished(self, clocks: Mapping[int, int]) -> list[TraceKey]:
+        """A trace whose facts are all older than its greatest age had been closed by the time that its clock shows."""
+        if not self._agendas:  # a worker more than there are partitions
+            return []
+        oldest = min(clocks.get(partition, 0) for partition in self._agendas) - self._assembly.settings.greatest_age - MARGIN
+        return await until_it_works("read back", lambda: self._store.unfinished(self._buckets, max(oldest, 0)))
 
-    async def sweep(self, now: int) -> None:
+    def _take_up(self, key: TraceKey, state: TraceState, clocks: Mapping[int, int], wall: int) -> None:
+        state.runs = {run_id: _asked_anew(run, wall) for run_id, run in state.runs.items()}
+        if not state.is_open and not _pending(state):
+            state.graded_facts = 0  # it was read back for rows at a place they left: writing it again retires them
+        self._states[key] = state
+        # When it would have been looked at, had the owner not stopped: gates may not believe that it was.
+        now = clocks.get(self._partition_of(key), wall)
+        quiet = state.last_received_ns + self._assembly.settings.quiet_period
+        self._agenda_of(key).wake(key, min(quiet, now) if state.is_open and state.last_received_ns else now)
+
+    async def sweep(self, times: Times) -> None:
         """Repeat the retirement of rows at former places (design section 3)."""
-        strays = [key for key in await self._store.misplaced() if key not in self._states]
-        for key, stored in (await self._store.load(strays)).items() if strays else ():
+        misplaced = await until_it_works("sweep", lambda: self._store.misplaced(self._buckets)) if self._agendas else []
+        for key, stored in (await self._load([key for key in misplaced if key not in self._states])).items():
             state = TraceState.stored(stored)
             state.graded_facts = 0
             self._states[key] = state
-            self._wake(key, now)
+            self._agenda_of(key).wake(key, times.partitions.get(self._partition_of(key), times.wall))
 
-    async def fold(self, records: Sequence[Record], now: int) -> None:
-        """Take stored records into the states of their traces."""
+    async def fold(self, records: Sequence[Record], times: Times) -> None:
+        """Take stored records of owned traces into their states."""
         by_trace: dict[TraceKey, list[Record]] = {}
         for record in records:
             by_trace.setdefault((record.project, record.trace_id), []).append(record)
         await self._look_up([key for key in by_trace if key not in self._states])
         for key, some in by_trace.items():
             state = self._states.setdefault(key, TraceState(*key))
-            self._schedule(key, state, some, now)
+            self._schedule(key, state, some, times)
 
     async def _look_up(self, unknown: Sequence[TraceKey]) -> None:
         """A trace that is not in memory is new, was closed, or had feedback before any span; one look-up for the whole batch tells."""
@@ -150,11 +152,13 @@ class TraceOwner:
         written = sorted(
             await until_it_works("look up traces", lambda: self._store.written(unknown)) | self._poisoned.intersection(unknown)
         )
-        if written:
-            for key, stored in (await until_it_works("load traces", lambda: self._store.load(written))).items():
-                self._states[key] = TraceState.stored(stored)
+        for key, stored in (await self._load(written)).items():
+            self._states[key] = TraceState.stored(stored)
 
-    def _schedule(self, key: TraceKey, state: TraceState, records: Sequence[Record], now: int) -> None:
+    async def _load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
+        return await until_it_works("load traces", lambda: self._store.load(trace_keys)) if trace_keys else {}
+
+    def _schedule(self, key: TraceKey, state: TraceState, records: Sequence[Record], times: Times) -> None:
         spans = [record for record in records if isinstance(record, Span)]
         state.add_spans(spans)
         told = False
@@ -163,24 +167,33 @@ class TraceOwner:
                 told |= state.add_judgment(record)
             elif isinstance(record, Feedback):
                 told |= state.add_feedback(record)
+        agenda = self._agenda_of(key)
         if told:
-            self._wake(key, now)
+            agenda.wake(key, times.partitions.get(self._partition_of(key), times.wall))
         elif state.is_open:
-            self._wake(key, state.last_received_ns + self._assembly.settings.quiet_period, sooner_only=key in self._wakes)
-        elif key not in self._wakes:
+            agenda.wake(key, state.last_received_ns + self._assembly.settings.quiet_period, sooner_only=key in agenda)
+        elif key not in agenda:
             self._let_go(key)
 
-    async def tick(self, now: int) -> int:
-        """Do what is due by ``now``. Returns how many traces had something to write."""
+    async def tick(self, times: Times) -> int:
+        """Do what is due. Returns how many traces had something to write."""
         written = 0
-        while now >= self._not_before and (due := self._due(now)):
-            turns = [(key, made) for key in due if (made := self._turn(key, now)) is not None]
-            for key, made in await self._write(turns):
-                await self._after(key, made)
-                written += made.version is not None
+        while due := self._due(times):
+            turns = [(key, made) for key in due if (made := self._turn(key, times)) is not None]
+            stored = await self._write(turns)
+            await self._after(stored)
+            written += sum(made.version is not None for _, made in stored)
             await self._bury()
-            self._in_hand = None
+            for agenda in self._agendas.values():
+                agenda.done()
         return written
+
+    def _due(self, times: Times) -> list[TraceKey]:
+        due: list[TraceKey] = []
+        for partition, now in times.partitions.items():
+            if partition in self._agendas:
+                due += islice(self._agendas[partition].due(now), BATCH - len(due))
+        return due
 
     async def _write(self, turns: list[tuple[TraceKey, Turn]]) -> list[tuple[TraceKey, Turn]]:
         """Write what turns made, and return those that were: a trace that the store will never take costs no other trace its own."""
@@ -197,19 +210,11 @@ class TraceOwner:
             return []
         return turns
 
-    def _due(self, now: int) -> list[TraceKey]:
-        due: list[TraceKey] = []
-        while self._agenda and self._agenda[0][0] <= now and len(due) < BATCH:
-            at, key = heapq.heappop(self._agenda)
-            if self._wakes.get(key) == at:
-                del self._wakes[key]
-                due.append(key)
-                self._in_hand = at if self._in_hand is None else min(at, self._in_hand)
-        return due
-
-    def _turn(self, key: TraceKey, now: int) -> Turn | None:
-        state = self._states[key]
-        return or_dead_letter(lambda: turn(state, now, self._assembly), lambda reason: self._poison(key, reason))
+    def _turn(self, key: TraceKey, times: Times) -> Turn | None:
+        state, now = self._states[key], times.partitions[self._partition_of(key)]
+        return or_dead_letter(
+            lambda: turn(state, now, times.wall, self._assembly), lambda reason: self._poison(key, reason)
+        )
 
     def _poison(self, key: TraceKey, reason: str) -> None:
         """What comes later of such a trace is looked at with all that came before, as if nothing had broken."""
@@ -217,18 +222,24 @@ class TraceOwner:
         self._poisoned.add(key)
         self._let_go(key)
 
-    async def _after(self, key: TraceKey, made: Turn) -> None:
-        state = self._states[key]
-        if made.version is not None:
-            settle(state, made.version)
-            self._telemetry.graded(made.version)
-            await self._touch(_touched(made.version))
-        for request in made.requests:
-            await self._request(request)
-        if made.wake_at is None:
-            self._let_go(key)
-        else:
-            self._wake(key, made.wake_at)
+    async def _after(self, stored: Sequence[tuple[TraceKey, Turn]]) -> None:
+        """Tell of what is stored: first which minutes have new results, then what is to be judged."""
+        touched: set[Touched] = set()
+        requests: list[JudgeRequest] = []
+        for key, made in stored:
+            if made.version is not None:
+                settle(self._states[key], made.version)
+                self._telemetry.graded(made.version)
+                touched |= _touched(made.version)
+            requests += made.requests
+            if made.wake_at is None:
+                self._let_go(key)
+            else:
+                self._agenda_of(key).wake(key, made.wake_at)
+        if touched:
+            await until_it_works("tell of touched minutes", lambda: self._publish(TOUCHED, sorted(touched)))
+        if requests:
+            await until_it_works("ask for judgments", lambda: self._publish(JUDGE, requests))
 
     async def _bury(self) -> None:
         while self._buried:
@@ -239,15 +250,9 @@ class TraceOwner:
         await until_it_works("bury", lambda: self._store.bury(project, "assemble", reason, trace_id.encode()))
         self._telemetry.dead_letter("assemble")
 
-    def _wake(self, key: TraceKey, at: int, *, sooner_only: bool = False) -> None:
-        if sooner_only and self._wakes.get(key, at + 1) <= at:
-            return
-        self._wakes[key] = at
-        heapq.heappush(self._agenda, (at, key))
-
     def _let_go(self, key: TraceKey) -> None:
         self._states.pop(key, None)
-        self._wakes.pop(key, None)
+        self._agenda_of(key).forget(key)
 
 
 def _pending(state: TraceState) -> int:

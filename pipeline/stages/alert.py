@@ -77,7 +77,8 @@ def notifications(trip: Trip, destinations: Iterable[str], links: Mapping[str, s
     if trip.transition is Transition.RUN:
         return ()
     drafts = (
-        Notification(trip.project, trip.trip_id, trip.transition, destination, "", trip.at_ns) for destination in destinations
+        Notification(trip.project, trip.trip_id, trip.transition, destination, "", trip.at_ns, agent=trip.cohort.agent)
+        for destination in destinations
     )
     return tuple(replace(draft, body=_body(trip, draft.idempotency_key, dict(links or {}))) for draft in drafts)
 

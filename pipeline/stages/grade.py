@@ -58,13 +58,17 @@ def grade(
     before: StoredRun | None,
     grading: Grading,
     now: int,
+    wall: int,
 ) -> Graded:
-    """Grade a run as of these facts. ``before`` is the run as it was last written: a request made then keeps its deadline."""
+    """Grade a run as of these facts. ``before`` is the run as it was last written: a request made then keeps its deadline.
+
+    ``wall`` is when a request is made: a judge has its whole time also for a run that is graded late, out of a backlog.
+    """
     sampling = sample(run, feedback, grading.sampling)
     planned = grading.judged if sampling.sampled else ()
     transcript = render(run, grading.transcript_budget) if planned and run.completed else None
     asked = _asked(before, transcript)
-    requested, deadline = asked or (now, now + grading.deadline_ns)
+    requested, deadline = asked or (wall, wall + grading.deadline_ns)
     known = {judgment.dimension: judgment for judgment in judgments if _is_about(judgment, run, transcript, grading)}
     judged = tuple(_judged(dimension, known, run, transcript, grading, expired=now >= deadline) for dimension in planned)
     code = tuple(result for check in grading.checks if (result := _checked(check, run)) is not None)

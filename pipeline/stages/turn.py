@@ -26,6 +26,10 @@ class Assembly(msgspec.Struct, frozen=True):
     grading_of: Callable[[str, str], Grading]
     """(project, agent) → how its runs are graded."""
 
+    def gating_of(self, project: str, agent: str) -> frozenset[str]:
+        """Return the checks that fail the agent's runs by themselves."""
+        return frozenset(check.name for check in self.grading_of(project, agent).checks if check.gates)
+
 
 class Turn(msgspec.Struct, frozen=True):
     """What to do: write ``version``, then send ``requests``, then wake at ``wake_at`` (None: nothing is awaited, let the state go)."""
@@ -35,14 +39,14 @@ class Turn(msgspec.Struct, frozen=True):
     wake_at: int | None
 
 
-def turn(state: TraceState, now: int, assembly: Assembly) -> Turn:
-    """Grade every run of the trace that is due and not yet written as of these facts."""
+def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
+    """Grade every run of the trace that is due by ``now``, in its partition's time, and not yet written as of these facts."""
     groups = state.groups(assembly.read)
     if not groups:
         return _without_runs(state, now, assembly)
     dues = {one.head.span_id: due(one, assembly.settings) for one in groups}
     ready = [one for one in groups if dues[one.head.span_id].at_ns <= now]
-    graded = [_graded(state, one, now, assembly) for one in ready]
+    graded = [_graded(state, one, now, wall, assembly) for one in ready]
     fresh = [one for one in graded if state.is_open or _is_news(state, one.version)]
     waiting = [dues[one.head.span_id].at_ns for one in groups if one not in ready]
     deadlines = [one.version.deadline_ns for one in graded if one.version.run_class is RunClass.PENDING]
@@ -64,7 +68,7 @@ def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
     return Turn(version=version, requests=(), wake_at=None)
 
 
-def _graded(state: TraceState, one: Group, now: int, assembly: Assembly) -> Graded:
+def _graded(state: TraceState, one: Group, now: int, wall: int, assembly: Assembly) -> Graded:
     place = place_of(one)
     run_id = state.run_id(one.head.span_id)
     end = end_of(one, place.cohort.environment)
@@ -84,7 +88,7 @@ def _graded(state: TraceState, one: Group, now: int, assembly: Assembly) -> Grad
     feedback = [state.feedback[key] for key in sorted(state.feedback) if state.feedback[key].run_id in ("", run_id)]
     judgments = [state.judgments[key] for key in sorted(state.judgments)]
     grading = assembly.grading_of(state.project, place.cohort.agent)
-    return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now)
+    return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now, wall)
 
 
 def _is_news(state: TraceState, version: RunVersion) -> bool:

@@ -5,6 +5,7 @@ the machine ever takes part.
 """
 
 import fcntl
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,10 +17,12 @@ from uuid import uuid4
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
-from clickhouse_connect.driver.exceptions import DataError, Error, InterfaceError, OperationalError
+from clickhouse_connect.driver.exceptions import DataError, Error, ProgrammingError
 
 from pipeline.config.store import StoreSettings
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
+from sinks.clickhouse.engine_errors import may_pass, ours, sentence, status_of
+from sinks.clickhouse.long_lists import in_pieces
 from sinks.clickhouse.text import without_surrogates
 
 Row: TypeAlias = dict[str, Any]
@@ -28,28 +31,10 @@ Row: TypeAlias = dict[str, Any]
 _WHOLE_NUMBERS: Final = {"DateTime*": "int"}
 _SETTINGS: Final = {"async_insert": 0}
 """An insert that returned is stored, and its deduplication token was read (reliability D7: asynchronous inserts ignore it)."""
-_TEMPORARY: Final = frozenset(
-    {
-        159,  # TIMEOUT_EXCEEDED
-        202,  # TOO_MANY_SIMULTANEOUS_QUERIES
-        203,  # NO_FREE_CONNECTION
-        209,  # SOCKET_TIMEOUT
-        210,  # NETWORK_ERROR
-        236,  # ABORTED
-        241,  # MEMORY_LIMIT_EXCEEDED
-        242,  # TABLE_IS_READ_ONLY
-        243,  # NOT_ENOUGH_SPACE
-        252,  # TOO_MANY_PARTS
-        279,  # ALL_CONNECTION_TRIES_FAILED
-        319,  # UNKNOWN_STATUS_OF_INSERT
-        394,  # QUERY_WAS_CANCELLED
-        425,  # SYSTEM_ERROR
-        439,  # CANNOT_SCHEDULE_TASK
-        745,  # SERVER_OVERLOADED
-        999,  # KEEPER_EXCEPTION
-    }
-)
-_UNAUTHORISED: Final = frozenset({192, 193, 194, 497, 516})
+_CONNECT_TIMEOUT_S: Final = 5
+"""The client tries twice."""
+_SILENCE_TIMEOUT_S: Final = 60
+"""How long a server may say nothing. While it works it says so every 55 s, so what takes longer is waited for."""
 
 
 class Database(Protocol):
@@ -117,7 +102,8 @@ class ClickHouse:
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
         """Return rows by column name; see :class:`Database`."""
         with _translated():
-            result = self._client.query(sql, parameters=dict(parameters or {}), query_formats=_WHOLE_NUMBERS)
+            sql, bound = in_pieces(sql, parameters or {})
+            result = self._client.query(sql, parameters=bound, query_formats=_WHOLE_NUMBERS)
             return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
 
     def command(self, sql: str) -> None:
@@ -137,15 +123,24 @@ def connect(settings: StoreSettings, environment: Mapping[str, str]) -> ClickHou
         ConfigurationError: a person can fix it: the folder belongs to another process, no such user, no engine installed.
         TemporaryError: the server does not answer now.
     """
+    # What it says of failures is in what it raises, which the caller tells or retries.
+    for library in ("clickhouse_connect", "urllib3.connectionpool"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     options = _server(settings, environment) if settings.url is not None else _folder(settings.path)
     # The database is made through a connection without one: with a missing one every statement fails.
     first = _client(settings, options)
     try:
         with _translated():
-            first.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": settings.database})
+            _make_database(first, settings.database)
         return ClickHouse(_client(settings, {**options, "database": settings.database}))
     finally:
         first.close()
+
+
+def _make_database(client: Client, name: str) -> None:
+    # A user who may not make databases is given one, and is refused even with IF NOT EXISTS.
+    if not client.query("SELECT 1 FROM system.databases WHERE name = {name:String}", parameters={"name": name}).row_count:
+        client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": name})
 
 
 def _client(settings: StoreSettings, options: Mapping[str, Any]) -> Client:
@@ -158,11 +153,17 @@ def _client(settings: StoreSettings, options: Mapping[str, Any]) -> Client:
     except Error as error:
         if settings.url is None:
             raise ConfigurationError(_why_not(settings.path, str(error))) from error
-        if error.code in _UNAUTHORISED:
+        where = f"the ClickHouse server at {settings.url}"
+        status = status_of(error)
+        if isinstance(error, ProgrammingError):
             raise ConfigurationError(
-                f"the ClickHouse server at {settings.url} refuses the user; check store.url and store.password_env: {error}"
+                f"{where} does not let the user set what the store needs; change its profile: {sentence(error)}"
             ) from error
-        raise _ours(error, where=f"the ClickHouse server at {settings.url}") from error
+        if status is not None and not may_pass(status):
+            raise ConfigurationError(
+                f"{settings.url} does not answer as a ClickHouse server; check store.url: {sentence(error)}"
+            ) from error
+        raise ours(error, where) from error
 
 
 def _server(settings: StoreSettings, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -181,6 +182,8 @@ def _server(settings: StoreSettings, environment: Mapping[str, str]) -> dict[str
         # Lists of keys can be longer than a server takes in an address; one session would serialise threads (reliability R91).
         "form_encode_query_params": True,
         "autogenerate_session_id": False,
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "send_receive_timeout": _SILENCE_TIMEOUT_S,
     }
 
 
@@ -235,7 +238,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except Error as error:
-        raise _ours(error, where="the store") from error
+        raise ours(error, where="the store") from error
     except OSError as error:  # the embedded engine takes an insert from a temporary file: a full disk is seen here first
         raise TemporaryError(f"the store cannot write: {error}") from error
 
@@ -246,10 +249,3 @@ def _refused() -> Iterator[None]:
         yield
     except (DataError, UnicodeError, OverflowError) as error:
         raise PermanentError(f"the store cannot hold this: {error}") from error
-
-
-def _ours(error: Error, where: str) -> Exception:
-    """A listed code may work later, and so may what never reached the engine; anything else is a bug and stays what it is."""
-    if error.code in _TEMPORARY or (error.code is None and isinstance(error, OperationalError | InterfaceError)):
-        return TemporaryError(f"{where} cannot answer now: {error}")
-    return error

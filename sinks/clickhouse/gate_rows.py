@@ -196,6 +196,7 @@ def notification_row(notification: Notification) -> Row:
         "confirmed_at": instant_or_none(notification.confirmed_ns),
         "attempts": notification.attempts,
         "last_error": notification.last_error,
+        "agent": notification.agent,
         "version": notification.attempts + (_CONFIRMED if notification.confirmed_ns else 0),
     }
 
@@ -212,6 +213,7 @@ def notification_of(row: Row) -> Notification:
         confirmed_ns=ns_or_zero(row["confirmed_at"]),
         attempts=row["attempts"],
         last_error=row["last_error"],
+        agent=row["agent"],
     )
 
 

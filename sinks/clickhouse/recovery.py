@@ -1,67 +1,116 @@
-"""Recovery: which traces their owner has to take up again after a start, a gain of partitions, or a sweep (design sections 3 and 5)."""
+"""Recovery: which traces their owner has to take up again after a start, a gain of partitions, or a sweep (design sections 3 and 5).
 
-from collections.abc import Collection
+``since_ns`` keeps it from reading all history; 0 reads it all. Let ``c`` be the clock of a partition as its owner last wrote it: all
+that was due by then is written. Then ``c`` minus the idle timeout, the time between sweeps and a margin for clocks that differ is safe:
+
+- Open traces. A run is due at the latest one idle timeout after its last span. So a trace whose facts were folded by ``c`` and that is
+  open has a span received after ``c`` minus the idle timeout. Facts that were stored and not folded are delivered again. Left out are
+  only traces that nobody closes: dead letters, and judgments or feedback of traces without spans.
+- Pending runs. They are found without a bound. A run that is asked for anew after a start gets all its time again and no new row, so
+  after some starts it can be pending for any time after its ``deadline_at``.
+- Rows at a former place. What made a row stray, the row itself or the move of its run, inserted rows of ``results`` or ``runs``; what
+  was inserted before the last sweep, that one has found.
+"""
+
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pipeline.model import ids
 from pipeline.model.version import TraceKey
 from sinks.clickhouse.connection import Database
+from sinks.clickhouse.rows import insert, instant, ns
 
 ALL_BUCKETS: Final = range(ids.BUCKETS)
 
 # In the order of the key the groups are streamed, not held. Counts of facts and of graded facts are added with opposite signs, so that
-# no join has to hold every trace there ever was.
-_OPEN: Final = """
-SELECT project, trace_id
+# no join has to hold every trace there ever was. PREWHERE: each condition holds for all rows of a key or for none.
+_COUNTED: Final = """
+{recent}SELECT project, trace_id
 FROM (
     SELECT project, trace_id, toInt64(uniqExact(span_id, content_hash)) AS facts FROM spans
-    WHERE bucket IN {buckets:Array(UInt16)} GROUP BY project, trace_id
+    PREWHERE {which} GROUP BY project, trace_id
     UNION ALL
     SELECT project, trace_id, toInt64(uniqExact(judgment_id)) AS facts FROM judgments
-    WHERE bucket IN {buckets:Array(UInt16)} GROUP BY project, trace_id
+    PREWHERE {which} GROUP BY project, trace_id
     UNION ALL
     SELECT project, trace_id, toInt64(uniqExact(feedback_id)) AS facts FROM feedback
-    WHERE bucket IN {buckets:Array(UInt16)} GROUP BY project, trace_id
+    PREWHERE {which} GROUP BY project, trace_id
     UNION ALL
     SELECT project, trace_id, -toInt64(facts) AS facts FROM traces FINAL
-    WHERE bucket IN {buckets:Array(UInt16)}
+    PREWHERE {which}
 )
 GROUP BY project, trace_id
 HAVING sum(facts) > 0
 ORDER BY project, trace_id
 SETTINGS optimize_aggregation_in_order = 1
 """
-_OPEN_OF_PROJECT: Final = _OPEN.replace("bucket IN {buckets:Array(UInt16)}", "project = {project:String}")
+_OPEN: Final = _COUNTED.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
+_OPEN_OF_PROJECT: Final = _COUNTED.replace("{recent}", "").replace("{which}", "project = {project:String}")
+# Indexes over the times of facts find the parts to look into. Of the traces found there all facts are counted, old ones too, by key.
+_OPEN_SINCE: Final = _COUNTED.replace("{which}", "(project, trace_id) IN recent").replace(
+    "{recent}",
+    """WITH recent AS (
+    SELECT project, trace_id FROM spans
+    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+    UNION DISTINCT
+    SELECT project, trace_id FROM judgments
+    WHERE judged_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+    UNION DISTINCT
+    SELECT project, trace_id FROM feedback
+    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+)
+""",
+)
+# A run that was ever pending is found by columns of a byte a row, and only such runs are looked at as they are now.
 _PENDING: Final = """
 SELECT DISTINCT project, trace_id
 FROM runs FINAL
-WHERE state = 'live' AND class = 'pending' AND bucket IN {buckets:Array(UInt16)}
+PREWHERE (project, trace_id, run_id) IN (
+    SELECT project, trace_id, run_id FROM runs WHERE class = 'pending' AND state = 'live' AND bucket IN {buckets:Array(UInt16)}
+)
+WHERE state = 'live' AND class = 'pending'
 ORDER BY project, trace_id
 """
 # Only a run that was at several places, or that is retracted, can have rows that count where it is not.
-_MISPLACED: Final = """
-WITH moved AS (
-    SELECT project, trace_id, run_id FROM places GROUP BY project, trace_id, run_id HAVING uniqExact(cohort_id, minute) > 1
+_STRAYS: Final = """
+WITH {recent}moved AS (
+    SELECT project, trace_id, run_id FROM places PREWHERE {which}
+    GROUP BY project, trace_id, run_id HAVING uniqExact(cohort_id, minute) > 1
     UNION DISTINCT
-    SELECT project, trace_id, run_id FROM runs FINAL WHERE state = 'retracted'
-), stations AS (
-    SELECT project, run_id, cohort_id, minute FROM places WHERE (project, trace_id, run_id) IN moved
+    SELECT project, trace_id, run_id
+    FROM runs FINAL
+    PREWHERE (project, trace_id, run_id) IN (SELECT project, trace_id, run_id FROM runs WHERE state = 'retracted' AND {which})
+    WHERE state = 'retracted'
+), homes AS (
+    SELECT project, cohort_id, minute, run_id FROM runs FINAL PREWHERE (project, trace_id, run_id) IN moved WHERE state = 'live'
+), left_places AS (
+    SELECT project, cohort_id, minute, run_id
+    FROM places
+    PREWHERE (project, trace_id, run_id) IN moved
+    WHERE (project, cohort_id, minute, run_id) NOT IN homes
 )
 SELECT DISTINCT project, trace_id
 FROM results FINAL
-WHERE (project, cohort_id, minute) IN (SELECT project, cohort_id, minute FROM stations)
-    AND (project, run_id) IN (SELECT project, run_id FROM stations)
-    AND weight > 0 AND series = 'live'
-    AND (project, run_id, cohort_id, minute) NOT IN (
-        SELECT project, run_id, cohort_id, minute FROM runs FINAL WHERE state = 'live' AND (project, trace_id, run_id) IN moved
-    )
+PREWHERE (project, cohort_id, minute, run_id) IN left_places
+WHERE weight > 0 AND series = 'live'
 ORDER BY project, trace_id
+SETTINGS optimize_aggregation_in_order = 1
 """
+_MISPLACED: Final = _STRAYS.replace("{recent}", "").replace("{which}", "true")
+_MISPLACED_SINCE: Final = _STRAYS.replace("{which}", "(project, trace_id, run_id) IN recent").replace(
+    "{recent}",
+    """recent AS (
+    SELECT project, trace_id, run_id FROM results WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
+    UNION DISTINCT
+    SELECT project, trace_id, run_id FROM runs WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
+), """,
+)
+_CLOCKS: Final = "SELECT partition, clock_at FROM clocks FINAL ORDER BY partition"
 
 
-def open_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS) -> list[TraceKey]:
-    """Return the traces that have more distinct facts than their ``traces`` row knows of."""
-    return _keys(database, _OPEN, buckets)
+def open_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:
+    """Return the traces that have more distinct facts than their ``traces`` row knows of, and a fact received since then."""
+    return _keys(database, _OPEN_SINCE if since_ns else _OPEN, buckets, since_ns)
 
 
 def open_traces_of(database: Database, project: str) -> list[TraceKey]:
@@ -74,22 +123,39 @@ def pending_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS) -
     return _keys(database, _PENDING, buckets)
 
 
-def misplaced_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS) -> list[TraceKey]:
-    """Return the traces with results that count at a place their run left, or for a run that is retracted."""
-    found = [(row["project"], row["trace_id"]) for row in database.query(_MISPLACED)]
+def misplaced_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:
+    """Return the traces with results that count at a place their run left, or for a run that is retracted.
+
+    ``since_ns``: only of runs with a row inserted since then, by the engine's clock.
+    """
+    found = _keys(database, _MISPLACED_SINCE if since_ns else _MISPLACED, buckets, since_ns)
     return [key for key in found if ids.bucket(*key) in buckets]
 
 
-def unfinished_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS) -> list[TraceKey]:
-    """Return all traces that their owner has something left to do for."""
+def unfinished_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:
+    """Return all traces that their owner has something left to do for; see the module for what ``since_ns`` leaves out."""
     return sorted(
         {
-            *open_traces(database, buckets),
+            *open_traces(database, buckets, since_ns),
             *pending_traces(database, buckets),
-            *misplaced_traces(database, buckets),
+            *misplaced_traces(database, buckets, since_ns),
         }
     )
 
 
-def _keys(database: Database, sql: str, buckets: Collection[int]) -> list[TraceKey]:
-    return [(row["project"], row["trace_id"]) for row in database.query(sql, {"buckets": list(buckets)})]
+def write_clocks(database: Database, clocks: Mapping[int, int], at_ns: int) -> None:
+    """Store how far the owners of these partitions are, as of ``at_ns``; what was written later supersedes, also a clock that went back."""
+    rows = [
+        {"partition": partition, "clock_at": instant(clock), "written_at": instant(at_ns)} for partition, clock in clocks.items()
+    ]
+    insert(database, "clocks", rows)
+
+
+def clocks(database: Database) -> dict[int, int]:
+    """Return the last written clock of each partition, in ns."""
+    return {row["partition"]: ns(row["clock_at"]) for row in database.query(_CLOCKS)}
+
+
+def _keys(database: Database, sql: str, buckets: Collection[int], since_ns: int = 0) -> list[TraceKey]:
+    parameters = {"buckets": list(buckets), "since": instant(since_ns)}
+    return [(row["project"], row["trace_id"]) for row in database.query(sql, parameters)]

@@ -1,9 +1,10 @@
-"""Store: the store as the runtimes use it. Each call runs on the thread of its connection: one writes, another reads."""
+"""Store: the store as the runtimes use it. Each call runs on the thread of its connection: for facts, for other writes, for reads."""
 
 import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from pipeline.config.store import StoreSettings
@@ -27,17 +28,36 @@ R = TypeVar("R")
 Work = Callable[Concatenate[Database, P], R]
 
 
-class Store:
-    """Facts, folds and reads. Writes come one after another, reads too, and neither waits for the other.
+class Line:
+    """A connection and the one thread that uses it: its calls come one after another."""
 
-    Every method raises TemporaryError where the same call may work later. What a write stored, every later read sees.
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{name}")
+
+    async def call(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run this with the connection, after what was asked before."""
+        return await asyncio.wrap_future(self._thread.submit(work, self._database, *args, **kwargs))
+
+    def close(self) -> None:
+        """Finish what was asked and let go of the engine; safe to call twice."""
+        self._thread.shutdown()
+        self._database.close()
+
+
+class Store:
+    """Facts, folds and reads, each on a line of its own: what a sender waits for does not wait for results, nor those for reads.
+
+    Every method raises TemporaryError where the same call may work later. What a write stored, every later read sees. Two writes are in
+    order where the second is asked for when the first has returned.
     """
 
-    def __init__(self, writer: Database, reader: Database) -> None:
-        self._writer, self._reader = writer, reader
+    def __init__(self, facts_line: Database, folds_line: Database, reads_line: Database) -> None:
+        self._facts = Line(facts_line, "facts")
+        self._folds = Line(folds_line, "folds")
+        self._reads = Line(reads_line, "reads")
         self._votes = votes.VoteBuffer()
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
-        self._reading = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._ingest, self._write, self._read = self._facts.call, self._folds.call, self._reads.call
 
     @classmethod
     def open(cls, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Self:
@@ -47,43 +67,33 @@ class Store:
             ConfigurationError: a person can fix it, such as a folder that belongs to a running process.
             TemporaryError: the server does not answer now.
         """
-        writer = connect(settings, environment)
-        try:
-            migrate(writer)
-            return cls(writer, connect(settings, environment))
-        except BaseException:
-            writer.close()
-            raise
+        with ExitStack() as opened:
+            first, second, third = (opened.enter_context(closing(connect(settings, environment))) for _ in range(3))
+            migrate(first)
+            opened.pop_all()  # from here on the store closes them
+            return cls(first, second, third)
 
     async def close(self) -> None:
         """Finish what was begun and let go of the engine; safe to call twice."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._writing.shutdown()
-        self._reading.shutdown()
-        self._reader.close()
-        self._writer.close()
-
-    async def _write(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await _on(self._writing, work, self._writer, *args, **kwargs)
-
-    async def _read(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await _on(self._reading, work, self._reader, *args, **kwargs)
+        for line in (self._facts, self._folds, self._reads):
+            line.close()
 
     # Facts
 
     async def insert_spans(self, spans: Sequence[Span]) -> None:
         """Store sealed spans durably."""
-        await self._write(facts.insert_spans, spans)
+        await self._ingest(facts.insert_spans, spans)
 
     async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
         """Store judgments durably."""
-        await self._write(facts.insert_judgments, judgments)
+        await self._ingest(facts.insert_judgments, judgments)
 
     async def insert_feedback(self, feedback: Sequence[Feedback]) -> None:
         """Store feedback durably."""
-        await self._write(facts.insert_feedback, feedback)
+        await self._ingest(facts.insert_feedback, feedback)
 
     async def insert_contracts(self, contracts: Sequence[Contract]) -> None:
         """Store what results are made under."""
@@ -120,13 +130,21 @@ class Store:
         """Return all that is stored of these traces."""
         return await self._read(traces.load, trace_keys)
 
-    async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS)) -> list[TraceKey]:
+    async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that are open, have pending runs, or have rows at a place they left."""
-        return await self._read(recovery.unfinished_traces, buckets)
+        return await self._read(recovery.unfinished_traces, buckets, since_ns)
 
-    async def misplaced(self, buckets: Collection[int] = range(ids.BUCKETS)) -> list[TraceKey]:
+    async def misplaced(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that have weighted rows at a place their runs left."""
-        return await self._read(recovery.misplaced_traces, buckets)
+        return await self._read(recovery.misplaced_traces, buckets, since_ns)
+
+    async def write_clocks(self, clocks: Mapping[int, int], at_ns: int) -> None:
+        """Write how far the owners of these partitions are, as of ``at_ns``."""
+        await self._write(recovery.write_clocks, clocks, at_ns)
+
+    async def clocks(self) -> dict[int, int]:
+        """Return how far the owner of each partition is."""
+        return await self._read(recovery.clocks)
 
     # Minutes and windows
 
@@ -251,7 +269,3 @@ class Store:
     async def accounting(self, project: str) -> board.Accounting:
         """Count the runs of a project by their class."""
         return await self._read(board.accounting, project)
-
-
-async def _on(executor: Executor, work: Work[P, R], database: Database, *args: P.args, **kwargs: P.kwargs) -> R:
-    return await asyncio.wrap_future(executor.submit(work, database, *args, **kwargs))

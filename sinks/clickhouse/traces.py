@@ -24,35 +24,37 @@ SELECT project, trace_id FROM judgments WHERE (project, trace_id) IN {keys:Array
 UNION DISTINCT
 SELECT project, trace_id FROM feedback WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
+# PREWHERE: a condition over the key alone, so all rows of a key meet it or none does. With FINAL the engine would apply it only after
+# it has merged all columns of whole granules, which is four times slower.
 _SPANS: Final = """
 SELECT project, trace_id, span_id, parent_id, name, started_at, ended_at, received_at, kind, status_code, status_message, attributes, events,
     links, resource, scope_name, scope_version, trace_state, flags, dropped, content_hash
 FROM spans FINAL
-WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, span_id, content_hash
 """
 _JUDGMENTS: Final = """
 SELECT project, trace_id, run_id, run_version, transcript_hash, contract, dimension, outcome, score, unresolved, reason, quote, model, votes,
     input_tokens, output_tokens, cost_usd, flags, judged_at
 FROM judgments FINAL
-WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, judgment_id
 """
 _FEEDBACK: Final = """
 SELECT project, trace_id, feedback_id, run_id, value, author, comment, received_at
 FROM feedback FINAL
-WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, feedback_id
 """
 _TRACES: Final = """
 SELECT project, trace_id, facts, version
 FROM traces FINAL
-WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
 _RUNS: Final = """
 SELECT project, trace_id, run_id, version, state, transcript_hash, requested_at, deadline_at, class
 FROM runs FINAL
-WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, run_id
 """
 _PLACES: Final = """

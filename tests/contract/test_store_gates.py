@@ -1,18 +1,16 @@
-"""What the owner of gates may expect of a store: the same of the one in memory and of the one in ClickHouse."""
+"""What the owner of gates may expect of a store: the same of the one in memory and of those in ClickHouse."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
-import pytest
 from builders import T0
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from unit.clickhouse.records import COHORT, M0, SAMPLED, UNSAMPLED, a_result, a_run, a_run_version, a_version, retract
 
-from pipeline.config.store import StoreSettings
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.ids import run_id
 from pipeline.model.result import Kind, Outcome, Result
@@ -40,18 +38,6 @@ history = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-
-
-@pytest.fixture(scope="module")
-def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store.open(StoreSettings(path=tmp_path_factory.mktemp("store")), {})
-    yield store
-    asyncio.run(store.close())
-
-
-@pytest.fixture(params=["memory", "clickhouse"])
-def store(request: pytest.FixtureRequest, clickhouse: Store) -> AnyStore:
-    return clickhouse if request.param == "clickhouse" else MemoryGateStore()
 
 
 def told_alike(clickhouse: Store, tell: Callable[[AnyStore], Coroutine[Any, Any, Any]]) -> None:
@@ -307,7 +293,7 @@ def test_both_stores_know_who_was_told_of_what(
             await store.write_trips([trip])
         for number, destination, became in told:
             trip = made[number % len(made)]
-            draft = Notification(project, trip.trip_id, trip.transition, destination, "{}", T0 + number)
+            draft = Notification(project, trip.trip_id, trip.transition, destination, "{}", T0 + number, agent="refunds")
             tried = (
                 draft,
                 postponed(draft, "503", T0),

@@ -1,18 +1,16 @@
-"""What the owner of traces may expect of a store: the same of the one in memory and of the one in ClickHouse."""
+"""What the owner of traces may expect of a store: the same of the one in memory and of those in ClickHouse."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import TypeAlias
 
-import pytest
 from builders import T0, a_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, retract
 
-from pipeline.config.store import StoreSettings
 from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.run import CloseReason, Place, RunClass
 from pipeline.model.time import DAY, SECOND
@@ -24,18 +22,6 @@ from sinks.memory import MemoryStore
 AnyStore: TypeAlias = Store | MemoryStore
 TRACE = "ab" * 16
 names = (f"world-{number}" for number in count())
-
-
-@pytest.fixture(scope="module")
-def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store.open(StoreSettings(path=tmp_path_factory.mktemp("store")), {})
-    yield store
-    asyncio.run(store.close())
-
-
-@pytest.fixture(params=["memory", "clickhouse"])
-def store(request: pytest.FixtureRequest, clickhouse: Store) -> AnyStore:
-    return clickhouse if request.param == "clickhouse" else MemoryStore()
 
 
 async def load_one(store: AnyStore, project: str, trace_id: str = TRACE) -> StoredTrace:

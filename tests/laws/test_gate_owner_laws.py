@@ -19,7 +19,7 @@ from pipeline.model.version import ResultRow, Retired, TraceVersion
 from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Transition, Trip, Window
 from pipeline.runtime import windows
 from pipeline.runtime.gate_owner import GateOwner
-from pipeline.runtime.gates import Gates
+from pipeline.runtime.gates import Owns, Gates
 from pipeline.runtime.messenger import Messenger
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.alert import confirmed
@@ -321,7 +321,7 @@ def _states_are_not_rebuilt_from_trips(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_is_told_after_a_start(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: Messenger, now: int) -> None:  # noqa: ARG001 - it stands in for another
+    async def nothing(self: Messenger, now: int, owns: Owns) -> None:  # noqa: ARG001 - it stands in for another
         return None
 
     patch.setattr(Messenger, "recover", nothing)

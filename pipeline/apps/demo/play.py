@@ -19,8 +19,9 @@ from ruamel.yaml import YAML
 
 from collectors.replay import Recording, Times, read, retime, send
 from pipeline.apps import show
-from pipeline.apps.compose import WINDOW, Product
+from pipeline.apps.compose import Product
 from pipeline.apps.demo.receiver import Pager
+from pipeline.apps.parts import WINDOW
 from pipeline.config.store import StoreSettings
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.errors import ConfigurationError

@@ -1,8 +1,8 @@
 """What the store's tests share: an engine on a folder, one that keeps a record of its calls, and versions of traces."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from builders import T0
@@ -26,9 +26,9 @@ UNSAMPLED = Sampling(plan="rate:0.25:1", sampled=False, inclusion_probability=0.
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[ClickHouse]:
-    """An engine on a folder, its tables made. One process can hold one folder at a time, and open another afterwards."""
-    database = connect(StoreSettings(path=folder), {})
+def opened(settings: StoreSettings) -> Iterator[ClickHouse]:
+    """A connection, its tables made. One process can hold one folder at a time, and open another afterwards."""
+    database = connect(settings, os.environ)
     try:
         migrate(database)
         yield database

@@ -1,6 +1,5 @@
 """What people read: the scoreboard, one run, and an accounting that adds up."""
 
-from collections.abc import Iterator
 from itertools import count
 
 import pytest
@@ -16,7 +15,6 @@ from unit.clickhouse.records import (
     a_run,
     a_run_version,
     a_version,
-    opened,
     retire,
     retract,
 )
@@ -39,12 +37,6 @@ from sinks.clickhouse.writer import write
 
 names = (f"accounting-{number}" for number in count())
 TRACE = "ab" * 16
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("board")) as engine:
-        yield engine
 
 
 def test_the_scoreboard_has_a_line_for_each_live_run_the_last_first(database: ClickHouse) -> None:

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(folder: Path) -> Iterator[ClickHouse]:
-    with opened(folder) as database:
+    with opened(StoreSettings(path=folder)) as database:
         yield database
 
 
@@ -63,7 +63,7 @@ def test_what_was_inserted_before_a_kill_is_there_after_it(folder: Path) -> None
     os.kill(os.getpid(), signal.SIGKILL)
     """
     assert elsewhere(body, folder).returncode == -9
-    with opened(folder) as database:
+    with opened(StoreSettings(path=folder)) as database:
         assert database.query("SELECT sum(x) AS total FROM kept") == [{"total": 6}]
 
 
@@ -83,7 +83,7 @@ def test_several_connections_of_one_process_share_a_folder(engine: ClickHouse, f
 
 def test_a_folder_can_be_opened_again_and_another_after_it(folder: Path, tmp_path: Path) -> None:
     for path in (folder, tmp_path / "other", folder):
-        with opened(path) as database:
+        with opened(StoreSettings(path=path)) as database:
             assert database.query("SELECT 1 AS one") == [{"one": 1}]
 
 

@@ -1,8 +1,5 @@
 """Hard gates are given what fails, live and now, and nothing else."""
 
-from collections.abc import Iterator
-
-import pytest
 from builders import T0
 from msgspec.structs import replace
 from unit.clickhouse.records import (
@@ -13,7 +10,6 @@ from unit.clickhouse.records import (
     a_run,
     a_run_version,
     a_version,
-    opened,
     retire,
     retract,
 )
@@ -27,12 +23,6 @@ from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.failures import failures, untripped_failures
 from sinks.clickhouse.gates import write_trips
 from sinks.clickhouse.writer import write
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("failures")) as engine:
-        yield engine
 
 
 def of_minute(database: ClickHouse, project: str, minute_ns: int = M0) -> list[Failure]:

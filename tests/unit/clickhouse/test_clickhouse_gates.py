@@ -1,8 +1,5 @@
 """States, trips and notifications come back as they were written; hard gates are given what fails, and nothing else."""
 
-from collections.abc import Iterator
-
-import pytest
 from builders import T0
 from msgspec.structs import replace
 from unit.clickhouse.records import (
@@ -13,7 +10,6 @@ from unit.clickhouse.records import (
     a_run,
     a_run_version,
     a_version,
-    opened,
     retire,
     retract,
 )
@@ -27,12 +23,6 @@ from sinks.clickhouse import gates
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.minutes import write_windows
 from sinks.clickhouse.writer import write
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("gates")) as engine:
-        yield engine
 
 
 def a_trip(project: str, **fields: object) -> Trip:
@@ -89,7 +79,7 @@ def test_trips_come_back_by_the_gates_clock_and_a_mark_can_come_and_go(database:
 
 
 def a_notification(project: str, destination: str = "pager", trip_id: str = "trip-1") -> Notification:
-    return Notification(project, trip_id, Transition.FIRED, destination, '{"why": "ü"}', T0)
+    return Notification(project, trip_id, Transition.FIRED, destination, '{"why": "ü"}', T0, agent="refunds")
 
 
 def test_a_notification_is_unconfirmed_until_it_is_confirmed_whatever_is_written_after(database: ClickHouse) -> None:

@@ -1,10 +1,7 @@
 """Golden candidates: which runs promotion is shown, and its rows back."""
 
-from collections.abc import Iterator
-
-import pytest
 from msgspec.structs import replace
-from unit.clickhouse.records import COHORT, M0, a_run, a_run_version, a_version, opened, retract
+from unit.clickhouse.records import COHORT, M0, a_run, a_run_version, a_version, retract
 
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.run import Place
@@ -15,12 +12,6 @@ from pipeline.stages.promote import FailingRun, case, case_id, members
 from sinks.clickhouse import golden
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.writer import write
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("golden")) as engine:
-        yield engine
 
 
 def touched(database: ClickHouse, project: str, minute_ns: int = M0) -> list[FailingRun]:

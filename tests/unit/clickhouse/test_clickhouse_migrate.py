@@ -1,18 +1,26 @@
 """Migrations are applied once, survive a death in between, and refuse tables that another version made."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import T0
+from msgspec.structs import replace
 from unit.clickhouse.records import Recorder
 
 from pipeline.config.store import StoreSettings
 from pipeline.errors import ConfigurationError
+from pipeline.model.window import Notification, Transition
 from sinks.clickhouse.connection import ClickHouse, Row, connect
+from sinks.clickhouse.gate_rows import notification_row
+from sinks.clickhouse.gates import notifications, write_notifications
 from sinks.clickhouse.migrate import Migration, migrate, shipped
+from sinks.clickhouse.rows import insert
 
 NAMES = [one.name for one in shipped()]
+REPEATABLE = r"CREATE TABLE IF NOT EXISTS |ALTER TABLE \w+ (ADD (COLUMN|INDEX) IF NOT EXISTS|MATERIALIZE INDEX) "
 
 
 @pytest.fixture
@@ -35,12 +43,14 @@ def test_every_migration_is_applied_in_order_and_only_once(engine: ClickHouse) -
 def test_every_statement_can_be_repeated() -> None:
     for migration in shipped():
         for statement in migration.statements:
-            assert statement.startswith("CREATE TABLE IF NOT EXISTS"), f"{migration.name}: {statement[:60]}"
+            assert re.match(REPEATABLE, statement), f"{migration.name}: {statement[:60]}"
 
 
 def test_every_table_deduplicates_inserts_by_token_and_has_the_project_in_its_key() -> None:
     for migration in shipped():
         for statement in migration.statements:
+            if not statement.startswith("CREATE"):
+                continue
             name = statement.split()[5]
             assert "non_replicated_deduplication_window" in statement, name
             assert "ORDER BY (project" in statement or name in ("clocks", "contracts"), name
@@ -97,6 +107,16 @@ def test_a_migration_that_says_something_else_than_what_was_applied_is_refused(e
     migrate(engine, (Migration(first.number, first.name, _table("other")),))
     with pytest.raises(ConfigurationError, match=f"{first.name} differs"):
         migrate(engine)
+
+
+def test_notifications_from_before_their_agent_was_kept_are_nobodys(engine: ClickHouse) -> None:
+    migrate(engine, shipped()[:3])
+    noted = Notification("shop", "trip-1", Transition.FIRED, "pager", "{}", due_ns=T0, agent="refunds")
+    insert(engine, "notifications", [{name: value for name, value in notification_row(noted).items() if name != "agent"}])
+    assert migrate(engine) == NAMES[3:]
+    assert notifications(engine) == [replace(noted, agent="")]
+    write_notifications(engine, [replace(noted, attempts=1)])
+    assert notifications(engine) == [replace(noted, attempts=1)]
 
 
 def test_comments_and_layout_are_not_what_a_migration_says() -> None:

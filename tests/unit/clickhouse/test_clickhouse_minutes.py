@@ -1,6 +1,5 @@
 """Minutes as the engine adds them up, against a fold of the same rows in Python; what is stale; what is read back."""
 
-from collections.abc import Iterator
 from itertools import count
 from random import Random
 
@@ -9,7 +8,7 @@ from builders import T0
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
-from unit.clickhouse.records import COHORT, M0, PLACE, a_result, a_run, a_run_version, a_version, opened, retire
+from unit.clickhouse.records import COHORT, M0, PLACE, a_result, a_run, a_run_version, a_version, retire
 
 from pipeline.model.result import Kind, Outcome, Result
 from pipeline.model.run import Cohort, Place
@@ -43,12 +42,6 @@ results = st.builds(
     upper=number,
 )
 draws = st.lists(st.tuples(results, chance, st.booleans(), st.integers(1, 9), st.integers(0, 2), st.booleans()), max_size=12)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("minutes")) as engine:
-        yield engine
 
 
 def versions_of(project: str, drawn: list[tuple[Result, float, bool, int, int, bool]]) -> list[tuple[RunVersion, bool]]:

@@ -1,11 +1,11 @@
 """What an owner has to take up again: open traces, pending runs, rows left behind at a former place."""
 
-from collections.abc import Iterator
+import re
 
 import pytest
 from builders import T0, a_span
 from msgspec.structs import replace
-from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, opened, retire, retract
+from unit.clickhouse.records import COHORT, M0, Recorder, a_result, a_run, a_run_version, a_version, retire, retract
 
 from pipeline.model import ids
 from pipeline.model.result import Feedback, Judgment, Outcome
@@ -16,16 +16,10 @@ from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
 from sinks.clickhouse.recovery import misplaced_traces, open_traces, open_traces_of, pending_traces, unfinished_traces
 from sinks.clickhouse.rows import insert
-from sinks.clickhouse.run_rows import place_rows, results_of_trace
+from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows
 from sinks.clickhouse.writer import write
 
 TRACE = "ab" * 16
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("recovery")) as engine:
-        yield engine
 
 
 def open_now(database: ClickHouse, project: str) -> bool:
@@ -113,6 +107,41 @@ def test_rows_that_count_for_a_retracted_run_are_found(database: ClickHouse) -> 
     retired = tuple(Retired(one.key, 12) for one in retire(before, 12))
     write(database, [a_version(a_run_version(heir, 12), facts=3, retractions=(retract(run, heir, 12),), retired=retired)])
     assert ("heir", TRACE) not in misplaced_traces(database)
+
+
+def test_rows_at_a_former_place_are_looked_for_among_runs_with_rows_inserted_since(database: ClickHouse) -> None:
+    def stray(project: str, results_at: int, runs_at: int) -> bool:
+        before = a_version(a_run_version(a_run(project), 4, a_result("x")))
+        moved = a_run_version(replace(before.runs[0].run, place=Place(COHORT, M0 + DAY)), 8, a_result("x"))
+        after = a_version(moved, facts=2)
+        for version, results, runs in ((before, results_at, T0), (after, T0, runs_at)):
+            insert(database, "places", place_rows(version))
+            insert(database, "results", [row | {"inserted_at": results} for row in results_of_trace(version)])
+            insert(database, "runs", [row | {"inserted_at": runs} for row in run_rows(version)])
+        assert (project, TRACE) in misplaced_traces(database)
+        return (project, TRACE) in misplaced_traces(database, since_ns=T0 + 1)
+
+    assert not stray("swept", T0, T0)
+    assert stray("late-row", T0 + 1, T0)
+    assert stray("late-move", T0, T0 + 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("spans", "received_at"), ("judgments", "judged_at"), ("feedback", "received_at"), ("runs", "inserted_at")],
+)
+def test_what_is_new_is_found_by_an_index(database: ClickHouse, table: str, column: str) -> None:
+    """Reading every part there is would make a start cost more as history grows."""
+    insert_spans(database, [a_span(project="index")])
+    insert_judgments(database, [Judgment("index", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)])
+    insert_feedback(database, [Feedback("index", TRACE, "f", -1.0, received_ns=T0)])
+    write(database, [a_version(a_run_version(a_run("index")))])
+    recorder = Recorder(database)
+    unfinished_traces(recorder, since_ns=T0)
+    condition = rf"FROM {table}\s+WHERE ({column} >= fromUnixTimestamp64Nano\({{since:Int64}}, 'UTC'\))"
+    (asked,) = (found[1] for sql in recorder.queries if (found := re.search(condition, sql)))
+    plan = database.query(f"EXPLAIN indexes = 1 SELECT * FROM {table} WHERE {asked}", {"since": T0})  # noqa: S608 - of our own SQL
+    assert any(f"Name: {column}_range" in row["explain"] for row in plan)
 
 
 def test_an_owner_is_told_of_its_own_buckets_only(database: ClickHouse) -> None:

@@ -1,10 +1,8 @@
 """What is stored is what was said: nouns through the engine and back."""
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-import pytest
 from builders import T0, a_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,6 @@ from unit.clickhouse.records import (
     a_run,
     a_run_version,
     a_version,
-    opened,
     stored,
 )
 
@@ -62,12 +59,6 @@ spans = st.builds(
     flags=st.integers(0, 2**32 - 1),
     dropped=st.integers(0, 3 * 2**32),
 )
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("rows")) as engine:
-        yield engine
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

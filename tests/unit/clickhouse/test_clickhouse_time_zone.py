@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 from builders import T0, a_span
 from unit.clickhouse.records import COHORT, M0, a_run, a_run_version, a_version, opened
+from pipeline.config.store import StoreSettings
 from pipeline.model.time import MINUTE
 from sinks.clickhouse.facts import insert_spans
 from sinks.clickhouse.minutes import load_minutes, minute_sums, stale_minutes, write_minutes
 from sinks.clickhouse.traces import load
 from sinks.clickhouse.writer import write
 
-with opened(Path(sys.argv[1])) as database:
+with opened(StoreSettings(path=Path(sys.argv[1]))) as database:
     span = a_span(project="p")
     insert_spans(database, [span])
     version = a_version(a_run_version(a_run("p"), requested_ns=T0 + 1))

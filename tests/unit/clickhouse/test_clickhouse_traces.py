@@ -1,7 +1,5 @@
 """Versions of traces in, in the order of effects; everything of a trace back, in a fixed number of queries."""
 
-from collections.abc import Iterator
-
 import pytest
 from builders import T0, a_span
 from msgspec.structs import replace
@@ -15,7 +13,6 @@ from unit.clickhouse.records import (
     a_run,
     a_run_version,
     a_version,
-    opened,
     retire,
     retract,
     stored,
@@ -31,12 +28,6 @@ from sinks.clickhouse.traces import BATCH, load, written
 from sinks.clickhouse.writer import write
 
 TRACE = "ab" * 16
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("traces")) as engine:
-        yield engine
 
 
 def test_effects_come_in_order_with_one_insert_a_table_for_any_number_of_traces(database: ClickHouse) -> None:

@@ -1,23 +1,15 @@
 """Calls of the judge: kept before they are made and after, recalled by their key, stored together."""
 
-from collections.abc import Iterator
-
 import pytest
 from builders import T0
 from msgspec.structs import replace
-from unit.clickhouse.records import Recorder, opened
+from unit.clickhouse.records import Recorder
 
 from pipeline.errors import TemporaryError
 from pipeline.judges.votes import Vote, VoteKey, VoteState
 from pipeline.model.time import SECOND
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.votes import VoteBuffer, recall, votes_of_run
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouse]:
-    with opened(tmp_path_factory.mktemp("votes")) as engine:
-        yield engine
 
 
 def an_intent(project: str, vote: int = 0) -> Vote:

@@ -27,7 +27,7 @@ KEYS = [
     pytest.param(
         "stor: {}",
         "tracegrade.yaml:1: stor: unknown key; did you mean `store`? "
-        "Known here: project, store, receiver, assemble, agents, judge, gates, alerts",
+        "Known here: project, store, kafka, worker, receiver, assemble, agents, judge, gates, alerts",
         id="unknown, near a known one",
     ),
     pytest.param(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from worlds import T0, agent, model, tool, verdict_of
 
 from collectors.dialects import read
 from pipeline.errors import TemporaryError
+from pipeline.model import ids
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
@@ -74,9 +75,9 @@ class Store(MemoryGateStore):
         await self._met("write_windows")
         await super().write_windows(*args, **kwargs)
 
-    async def misplaced(self) -> list[tuple[str, str]]:
+    async def misplaced(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[tuple[str, str]]:
         await self._met("misplaced")
-        return await super().misplaced()
+        return await super().misplaced(buckets, since_ns)
 
 
 class World:

@@ -14,6 +14,7 @@ from worlds import T0, verdict_of
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
 from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.topology import TRACES, Topic
 from pipeline.runtime import guard
 from pipeline.runtime.clock import ManualClock
 from pipeline.runtime.desk import JudgeDesk
@@ -46,11 +47,10 @@ class World:
         self.fails: defaultdict[str, deque[Exception]] = defaultdict(deque)
         self.answers = asyncio.Event()
         self.answers.set()
-        self.stored: list[Judgment] = []
-        self.store_fails: deque[Exception] = deque()
+        self.publish_fails: deque[Exception] = deque()
         self.given_back: list[Judgment] = []
         self.telemetry = Telemetry(NoOpMeter("test"))
-        self.desk = JudgeDesk(self._ask, self, self._give_back, self.clock, self.telemetry, concurrency)
+        self.desk = JudgeDesk(self._ask, self._publish, self.clock, self.telemetry, concurrency)
 
     async def _ask(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment:
         self.asked.append((request.transcript_hash, dimension))
@@ -64,14 +64,11 @@ class World:
             self.at_once -= 1
         return verdict_of(request, dimension, contract)
 
-    async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
-        if self.store_fails:
-            raise self.store_fails.popleft()
-        self.stored.extend(judgments)
-
-    async def _give_back(self, judgments: Sequence[Judgment]) -> None:
-        assert all(judgment in self.stored for judgment in judgments), "given back before it was stored"
-        self.given_back.extend(judgments)
+    async def _publish(self, topic: Topic, records: Sequence[Judgment]) -> None:
+        assert topic is TRACES
+        if self.publish_fails:
+            raise self.publish_fails.popleft()
+        self.given_back.extend(records)
 
     @property
     def heard(self) -> list[str]:
@@ -80,7 +77,7 @@ class World:
 
     async def judged(self, request: JudgeRequest = REQUEST) -> None:
         """Take a request and wait for all that comes of it."""
-        await self.desk.take(request)
+        self.desk.take(request)
         await until(lambda: not self.desk.busy)
 
 
@@ -100,10 +97,9 @@ class Pauses:
         return await self._turn(0, result)
 
 
-async def test_a_judgment_is_stored_counted_and_then_given_back() -> None:
+async def test_a_judgment_is_given_back_and_counted() -> None:
     world = World()
     await world.judged()
-    assert world.stored == world.given_back
     assert world.heard == ["support", "tone"]
     assert sum(count for name, count in world.telemetry.snapshot().items() if name.startswith("tracegrade.judgments")) == 2
 
@@ -111,13 +107,13 @@ async def test_a_judgment_is_stored_counted_and_then_given_back() -> None:
 async def test_a_question_that_is_being_asked_is_not_asked_again() -> None:
     world = World()
     world.answers.clear()
-    await world.desk.take(REQUEST)
-    await world.desk.take(REQUEST)
-    await world.desk.take(replace(REQUEST, run_version=8, dimensions=(("tone", "c2"), ("support", "c9"))))
+    world.desk.take(REQUEST)
+    world.desk.take(REQUEST)
+    world.desk.take(replace(REQUEST, run_version=8, dimensions=(("tone", "c2"), ("support", "c9"))))
     await until(lambda: len(world.asked) == 3)
     await a_while()
     assert sorted(dimension for _, dimension in world.asked) == ["support", "support", "tone"], "another contract asks anew"
-    await world.desk.take(replace(REQUEST, transcript_hash="t2"))
+    world.desk.take(replace(REQUEST, transcript_hash="t2"))
     await until(lambda: len(world.asked) == 5)  # another transcript is another question
     world.answers.set()
     await until(lambda: not world.desk.busy)
@@ -129,7 +125,7 @@ async def test_no_more_questions_are_asked_at_once_than_allowed() -> None:
     world = World(concurrency=2)
     world.answers.clear()
     for number in range(3):
-        await world.desk.take(replace(REQUEST, transcript_hash=f"t{number}"))
+        world.desk.take(replace(REQUEST, transcript_hash=f"t{number}"))
     await a_while()
     world.answers.set()
     await until(lambda: not world.desk.busy)
@@ -183,7 +179,7 @@ async def test_nobody_is_asked_after_the_deadline() -> None:
 async def test_who_waits_for_a_slot_until_the_deadline_is_not_asked() -> None:
     world = World(concurrency=1)
     world.answers.clear()
-    await world.desk.take(REQUEST)
+    world.desk.take(REQUEST)
     await until(lambda: world.asked)
     world.clock.advance_to(REQUEST.deadline_ns)
     world.answers.set()
@@ -217,7 +213,7 @@ async def test_a_question_that_cannot_be_answered_costs_only_its_own_dimension(t
 async def test_judgments_outlast_temporary_trouble_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "FIRST_DELAY", 0.0)
     world = World()
-    world.store_fails.extend([TemporaryError("busy")] * 3)
+    world.publish_fails.extend([TemporaryError("busy")] * 3)
     await world.judged()
     assert world.heard == ["support", "tone"]
     assert len(world.asked) == 2
@@ -225,7 +221,7 @@ async def test_judgments_outlast_temporary_trouble_of_the_store(monkeypatch: pyt
 
 async def test_judgments_that_cannot_be_kept_leave_the_question_open_to_be_asked_again() -> None:
     world = World()
-    world.store_fails.append(PermanentError("the store cannot hold this"))
+    world.publish_fails.append(PermanentError("the store cannot hold this"))
     await world.judged()
     assert world.given_back == []
     await world.judged()
@@ -235,7 +231,7 @@ async def test_judgments_that_cannot_be_kept_leave_the_question_open_to_be_asked
 async def test_closing_cancels_what_is_being_asked() -> None:
     world = World()
     world.answers.clear()
-    await world.desk.take(REQUEST)
+    world.desk.take(REQUEST)
     await until(lambda: len(world.asked) == 2)
     await world.desk.close()
     assert not world.desk.busy

@@ -17,6 +17,7 @@ from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from pipeline.runtime import guard
 from pipeline.runtime import owner as module
+from pipeline.runtime.clock import Times
 from sinks.memory import MemoryStore
 
 GRADING = grading(sampling={"rate": 1.0})
@@ -172,11 +173,12 @@ async def test_open_traces_are_read_back_and_nothing_closes_before_a_quiet_perio
     await world.crash()
     assert world.owner.open_traces == 1
     began = world.now
+    await world.owner.tick(Times.single(began))
     assert world.owner.next_wake == began + QUIET
-    await world.owner.tick(began + QUIET - 1)
+    await world.owner.tick(Times.single(began + QUIET - 1))
     assert world.store.live_runs() == []
     await world.arrive([model(0, 2, 0, "done")])  # it was on its way when the owner stopped
-    await world.owner.tick(began + QUIET)
+    await world.owner.tick(Times.single(began + QUIET))
     (run,) = world.store.live_runs()
     assert len(run.run.steps) == 3
 
@@ -185,7 +187,7 @@ async def test_a_start_with_nothing_open_waits_for_nothing() -> None:
     world = OwnerWorld()
     assert await world.owner.recover(world.now) == 0
     await world.arrive(a_trace(0, received=world.now - MINUTE))
-    await world.owner.tick(world.now)
+    await world.owner.tick(Times.single(world.now))
     assert len(world.store.live_runs()) == 1
 
 
@@ -228,9 +230,9 @@ async def test_a_judgment_that_never_comes_is_waited_for_until_its_deadline_and_
     await world.wait(20, judge_answers=False)
     (asked,) = world.questions
     assert world.owner.next_wake == asked.deadline_ns
-    await world.owner.tick(asked.deadline_ns - 1)
+    await world.owner.tick(Times.single(asked.deadline_ns - 1))
     assert world.classes() == [RunClass.PENDING]
-    await world.owner.tick(asked.deadline_ns)
+    await world.owner.tick(Times.single(asked.deadline_ns))
     assert world.classes() == [RunClass.UNRESOLVED]
     assert world.owner.next_wake is None
 
@@ -260,11 +262,11 @@ async def test_nothing_of_a_trace_is_held_once_nothing_is_awaited() -> None:
     assert world.owner.open_traces == 3
     await world.settle()
     await world.arrive([*a_trace(0), *noise])  # redelivered
-    assert (world.owner._states, world.owner._wakes) == ({}, {})
+    assert (len(world.owner._states), len(world.owner._agendas[0])) == (0, 0)
     await world.arrive([model(0, 5, 0, "late")])
     await world.settle()
-    assert (world.owner._states, world.owner._wakes, world.owner.open_traces) == ({}, {}, 0)
-    assert world.owner._agenda == []
+    assert (len(world.owner._states), len(world.owner._agendas[0]), world.owner.open_traces) == (0, 0, 0)
+    assert world.owner.next_wake is None
 
 
 async def test_a_trace_is_not_looked_at_more_often_than_something_is_due() -> None:
@@ -273,7 +275,7 @@ async def test_a_trace_is_not_looked_at_more_often_than_something_is_due() -> No
         await world.arrive([agent(0, 0, None, "shop", end=T0 + MINUTE, received=T0 + second * SECOND)])
         await world.arrive([model(0, second + 1, 0, "x", received=T0 + second * SECOND)])
     await world.settle()
-    await world.owner.tick(world.now + DAY)
+    await world.owner.tick(Times.single(world.now + DAY))
     assert world.store.calls["write"] == 2  # when it closed, and when it was judged
 
 
@@ -300,7 +302,7 @@ async def test_a_sweep_retires_rows_at_places_that_their_runs_left() -> None:
     await moved(world)
     assert len(places(world)) == 2
     world.touched.clear()
-    await world.owner.sweep(world.now)
+    await world.owner.sweep(Times.single(world.now))
     await world.settle()
     assert await world.store.misplaced() == []
     assert len(places(world)) == 1
@@ -313,7 +315,7 @@ async def test_a_sweep_leaves_traces_alone_that_are_held_anyway() -> None:
     await moved(world)
     await world.arrive([model(0, 2, 0, "done", received=world.now)])
     world.store.calls.clear()
-    await world.owner.sweep(world.now)
+    await world.owner.sweep(Times.single(world.now))
     assert world.store.calls["load"] == 0
     await world.settle()
     assert len(places(world)) == 1
@@ -333,22 +335,22 @@ async def test_a_start_retires_rows_at_places_that_their_runs_left() -> None:
 async def test_gates_may_believe_the_clock_when_everything_that_was_due_is_written() -> None:
     world = OwnerWorld()
     late = world.now + 10 * MINUTE
-    assert world.owner.done_until(late) == late
+    assert world.owner.done_until(Times.single(late))[0] == late
     await world.arrive(a_trace(0, received=world.now))
     due = world.now + QUIET
-    assert world.owner.done_until(world.now) == world.now
-    assert world.owner.done_until(late) == due, "it is due, and nobody came to it yet"
+    assert world.owner.done_until(Times.single(world.now))[0] == world.now
+    assert world.owner.done_until(Times.single(late))[0] == due, "it is due, and nobody came to it yet"
     believed: list[int] = []
     write = world.store.write
 
     async def looking(versions: Sequence[TraceVersion]) -> None:
-        believed.append(world.owner.done_until(late))
+        believed.append(world.owner.done_until(Times.single(late))[0])
         await write(versions)
 
     world.store.write = looking  # type: ignore[method-assign]
-    await world.owner.tick(late)
+    await world.owner.tick(Times.single(late))
     assert believed == [due], "while it is being written"
-    assert world.owner.done_until(late) == late
+    assert world.owner.done_until(Times.single(late))[0] == late
 
 
 async def test_what_was_open_at_a_stop_holds_the_gates_back_until_it_is_written() -> None:
@@ -357,6 +359,6 @@ async def test_what_was_open_at_a_stop_holds_the_gates_back_until_it_is_written(
     due = world.now + QUIET
     world.now += 60 * MINUTE
     await world.crash()
-    assert world.owner.done_until(world.now) == due
+    assert world.owner.done_until(Times.single(world.now))[0] == due
     await world.settle()
-    assert world.owner.done_until(world.now) == world.now
+    assert world.owner.done_until(Times.single(world.now))[0] == world.now

@@ -39,6 +39,7 @@ def test_a_trip_is_told_to_each_destination_under_a_key_of_its_own() -> None:
     [cleared] = notifications(replace(TRIP, transition=Transition.CLEARED), ("pager",))
     assert cleared.idempotency_key not in (pager.idempotency_key, chat.idempotency_key)
     assert (pager.due_ns, pager.confirmed_ns, pager.attempts) == (TRIP.at_ns, 0, 0)
+    assert pager.agent == chat.agent == TRIP.cohort.agent
 
 
 def test_a_run_that_joins_an_incident_is_told_to_nobody() -> None:

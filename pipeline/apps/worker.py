@@ -1,0 +1,91 @@
+"""Worker: stages over Kafka on a ClickHouse server, as many processes as there is work for."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+
+import structlog
+from aiohttp import web
+
+from collectors.kafka.producer import KafkaProducer
+from collectors.kafka.publisher import KafkaPublisher
+from collectors.kafka.topics import partitions
+from pipeline.apps.holdings import Holdings
+from pipeline.apps.parts import Parts
+from pipeline.apps.process import asked_to_stop, until_told
+from pipeline.apps.serve import listen
+from pipeline.apps.telemetry import LAST_METRICS, meter_provider
+from pipeline.config.grading import contracts
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.errors import ConfigurationError
+from pipeline.model.topology import TOPOLOGY, Node
+from pipeline.runtime.clock import SystemClock
+from pipeline.runtime.faust.consumer import Consumer
+from pipeline.runtime.telemetry import Telemetry
+from sinks.clickhouse.store import Store
+
+log = structlog.get_logger(__name__)
+
+
+def nodes_of(stages: str) -> list[Node]:
+    """Return the nodes that are named, with commas between them.
+
+    Raises:
+        ConfigurationError: one of them is none.
+    """
+    by_name = {node.name: node for node in TOPOLOGY}
+    named = [name.strip() for name in stages.split(",") if name.strip()]
+    unknown = [name for name in named if name not in by_name]
+    if unknown or not named:
+        raise ConfigurationError(f"--stages is {stages!r}; write some of {','.join(by_name)}")
+    return [node for node in TOPOLOGY if node.name in named]
+
+
+async def run(settings: TracegradeSettings, stages: str, environment: Mapping[str, str] = os.environ) -> int:
+    """Work until told to stop; 0 after a stop that was asked for, 1 when a stage failed."""
+    stop = asked_to_stop()
+    nodes = nodes_of(stages)
+    kafka = settings.kafka_or_refuse()
+    if settings.store.url is None:
+        raise ConfigurationError("workers share a store: write a ClickHouse server as store.url")
+    counts = await asyncio.to_thread(partitions, kafka, environment)
+    async with AsyncExitStack() as stack:
+        store = await asyncio.to_thread(Store.open, settings.store, environment)
+        stack.push_async_callback(store.close)
+        metrics = meter_provider()
+        stack.push_async_callback(asyncio.to_thread, metrics.shutdown, LAST_METRICS)
+        telemetry, clock = Telemetry(metrics.get_meter("tracegrade")), SystemClock()
+        producer = await stack.enter_async_context(KafkaProducer(kafka, environment))
+        parts = Parts(settings, telemetry, clock, stack, environment)
+        ask = await parts.ask(store)
+        await store.insert_contracts(contracts(settings))
+        holdings = Holdings(parts, store, KafkaPublisher(producer, counts), counts, ask, clock, telemetry)
+        consumers = [Consumer(node, kafka, holdings.of(node), clock, environment) for node in nodes]
+        if settings.worker.http_port is not None:
+            health = _health(consumers)
+            url = await listen(health, settings.worker.host, settings.worker.http_port, "worker.http_port", stack)
+            log.info("health", url=url)
+        for consumer in consumers:
+            stack.push_async_callback(consumer.stop)
+        await asyncio.gather(*(consumer.start() for consumer in consumers))
+        log.info("working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes))
+        code = await until_told(stop, lambda: _failed(consumers))
+    log.info("stopped")
+    return code
+
+
+def _failed(consumers: Sequence[Consumer]) -> BaseException | None:
+    return next((error for consumer in consumers if (error := consumer.failed) is not None), None)
+
+
+def _health(consumers: Sequence[Consumer]) -> list[web.RouteDef]:
+    async def healthz(_: web.Request) -> web.Response:
+        error = _failed(consumers)
+        return web.Response(text="ok\n") if error is None else web.Response(status=503, text="a stage failed\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        waiting = [consumer.node.name for consumer in consumers if not consumer.ready]
+        return web.Response(status=503, text=f"waiting for partitions: {', '.join(waiting)}\n") if waiting else web.Response(text="ok\n")
+
+    return [web.get("/healthz", healthz), web.get("/readyz", readyz)]

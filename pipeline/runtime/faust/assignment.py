@@ -1,0 +1,69 @@
+"""Assignment: which records of a stream are this assignment's next ones (docs/adr/0005).
+
+Faust may hand over records of an assignment that is gone, skip some after a rebalance, or bring some again. What decides is the offset
+that is expected next; nothing is ever acknowledged past a gap.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from pipeline.runtime.fence import Fence
+from pipeline.runtime.holding import Holding
+
+Partition: TypeAlias = int
+
+
+class Position(msgspec.Struct):
+    """Where a partition is read: the next offset, and the time of the last record, 0 where none was taken."""
+
+    next_offset: int
+    time_ns: int = 0
+
+
+class Assignment(msgspec.Struct):
+    """The partitions that one generation of the group gave to this process, and what it does with them."""
+
+    generation: int
+    fence: Fence
+    holding: Holding
+    positions: dict[Partition, Position]
+
+    def expects(self, partition: Partition, offset: int, generation: int | None) -> bool | None:
+        """Whether this record is the next one: True; False for one to drop; None where records between are missing."""
+        position = self.positions.get(partition)
+        if position is None or generation != self.generation or offset < position.next_offset:
+            return False
+        return True if offset == position.next_offset else None
+
+    def took(self, partition: Partition, offset: int, time_ns: int) -> None:
+        """Take note that a record was taken."""
+        self.positions[partition] = Position(offset + 1, time_ns)
+
+    def partition_times(self, wall: int, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return what time it is in each partition: ``wall``, read before ``ends``, where all is taken; else its last record's.
+
+        A partition of which nothing was taken and something waits has no time yet.
+        """
+        times: dict[Partition, int] = {}
+        for partition, position in self.positions.items():
+            if position.next_offset >= ends[partition]:
+                times[partition] = wall
+            elif position.time_ns:
+                times[partition] = min(position.time_ns, wall)
+        return times
+
+
+def first_positions(committed: Mapping[Partition, int | None], earliest: Mapping[Partition, int]) -> dict[Partition, Position]:
+    """Return where to begin: at what is committed, else at the beginning. A broker says None or -1 where nothing is committed."""
+    return {partition: Position(_first(offset, earliest[partition])) for partition, offset in committed.items()}
+
+
+def _first(committed: int | None, earliest: int) -> int:
+    return earliest if committed is None or committed < 0 else max(committed, earliest)
+
+
+def uncommitted(committed: Mapping[Partition, int | None]) -> Iterable[Partition]:
+    """Return the partitions of which nothing is committed."""
+    return [partition for partition, offset in committed.items() if offset is None or offset < 0]

@@ -1,0 +1,253 @@
+"""Consumer: one node's consumer group. Faust hands over records and says when partitions come and go; what is done with them is a
+:class:`~pipeline.runtime.holding.Holding`'s.
+
+The rules it keeps, and what each of them prevents, are in docs/adr/0005.
+"""
+
+import asyncio
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import faust
+import structlog
+from faust.types import TP
+
+from collectors.kafka.records import Incoming
+from pipeline.config.kafka import KafkaSettings
+from pipeline.model.topology import Node
+from pipeline.runtime.clock import Clock, Times
+from pipeline.runtime.faust.application import application
+from pipeline.runtime.faust.assignment import Assignment, Partition, Position, first_positions, uncommitted
+from pipeline.runtime.fence import Fence, LostOwnershipError
+from pipeline.runtime.holding import Hold
+
+TAKE: Final = 32
+"""Records that are handed over at once at most."""
+WITHIN: Final = 0.02
+"""Seconds between looks at what was buffered."""
+BEAT: Final = 0.25
+"""Seconds between ticks: silence must close traces and clear gates too."""
+MILLISECOND_NS: Final = 1_000_000
+FIRST_DELAY: Final = 0.5
+GREATEST_DELAY: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class Consumer:
+    """Reads a node's topic as a member of its group, from :meth:`start` to :meth:`stop`."""
+
+    def __init__(
+        self, node: Node, settings: KafkaSettings, hold: Hold, clock: Clock, environment: Mapping[str, str], beat: float = BEAT
+    ) -> None:
+        self.node = node
+        self._hold = hold
+        self._clock = clock
+        self._beat = beat
+        self._folder = tempfile.TemporaryDirectory(prefix="tracegrade-")
+        self._app = application(node, settings, environment, self._folder.name)
+        self._lock = asyncio.Lock()
+        self._fence = Fence()
+        self._assignment: Assignment | None = None
+        self._unacknowledged: dict[Partition, deque[faust.EventT[bytes]]] = {}
+        self._ticker: asyncio.Task[None] | None = None
+        self._app.on_partitions_revoked.connect(self._revoked, weak=False)
+        self._app.on_rebalance_complete.connect(self._rebalanced, weak=False)
+        topic = self._app.topic(node.reads.name, value_serializer="raw", key_serializer="raw", value_type=bytes)
+        self._app.agent(topic, name=node.name, concurrency=1)(self._consume)
+
+    @property
+    def ready(self) -> bool:
+        """Whether an assignment, of none or some partitions, is read back and worked on."""
+        return self._assignment is not None
+
+    @property
+    def owned(self) -> frozenset[Partition]:
+        """The partitions that are owned and read back."""
+        return frozenset(self._assignment.positions) if self._assignment is not None else frozenset()
+
+    @property
+    def failed(self) -> BaseException | None:
+        """What ended the app or the ticker, which must never end; None while all is well."""
+        if self._app.crashed:
+            return self._app.crash_reason or RuntimeError(f"the {self.node.name} stage crashed")
+        if self._ticker is not None and self._ticker.done() and not self._ticker.cancelled():
+            return self._ticker.exception()
+        return None
+
+    async def start(self) -> None:
+        """Join the group."""
+        self._app.finalize()
+        await self._app.start()
+        self._ticker = asyncio.create_task(self._tick_for_ever())
+
+    async def stop(self) -> None:
+        """Finish what is being done, commit what was acknowledged, and leave the group."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.gather(self._ticker, return_exceptions=True)
+        async with self._lock:
+            assignment, self._assignment = self._assignment, None
+            if assignment is not None:
+                await assignment.holding.close()
+                assignment.fence.fall()
+        await self._app.stop()
+        self._folder.cleanup()
+
+    # What the group says
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        """Nothing but this: whoever waits here holds up every member of the group."""
+        self._fence.fall()
+        self._assignment = None
+
+    async def _rebalanced(self, *_: Any, **__: Any) -> None:
+        """Awaited before any record of the new assignment, also where nothing new is in its partitions."""
+        await self._take_over()
+
+    async def _take_over(self) -> None:
+        """Read back what is open in the assigned partitions, then own them, unless they are gone again by then."""
+        self._fence.fall()
+        fence = self._fence = Fence()
+        former, self._assignment = self._assignment, None
+        if former is not None:
+            await former.holding.close()
+        delay = FIRST_DELAY
+        while fence.stands:
+            try:
+                await self._read_back(fence)
+            except LostOwnershipError:
+                return
+            except Exception as error:
+                await asyncio.sleep(delay)
+                if fence.stands:  # else the group is on the move again, and what failed is of no interest
+                    log.exception("partitions cannot be taken over yet", stage=self.node.name, error=repr(error))
+                delay = min(delay * 2, GREATEST_DELAY)
+            else:
+                return
+
+    async def _read_back(self, fence: Fence) -> None:
+        generation = self._app.consumer_generation_id
+        owned = [tp for tp in self._app.consumer.assignment() if tp.topic == self.node.reads.name]
+        self._unacknowledged = {tp.partition: deque() for tp in owned}
+        holding = self._hold([tp.partition for tp in owned], fence, self._acknowledge)
+        try:
+            await holding.recover()
+            positions = await self._positions(owned)
+            fence.check()
+            if generation != self._app.consumer_generation_id:
+                raise LostOwnershipError
+        except BaseException:
+            await holding.close()
+            raise
+        self._assignment = Assignment(generation, fence, holding, positions)
+        log.info("partitions owned", stage=self.node.name, partitions=sorted(positions))
+
+    async def _positions(self, owned: Sequence[TP]) -> dict[Partition, Position]:
+        if not owned:
+            return {}
+        consumer: Any = self._app.consumer  # its protocol does not name the one method that tells what is committed
+        sought = await consumer.seek_to_committed()
+        committed = {tp.partition: sought.get(tp) for tp in owned}
+        earliest = await self._app.consumer.earliest_offsets(*owned)
+        for partition in uncommitted(committed):
+            tp = TP(self.node.reads.name, partition)
+            await self._app.consumer.seek(tp, earliest[tp])
+        return first_positions(committed, {tp.partition: offset for tp, offset in earliest.items()})
+
+    # Records
+
+    async def _consume(self, stream: faust.StreamT[bytes]) -> None:
+        batches: Any = stream  # its protocol does not name noack_take
+        async for events in batches.noack_take(TAKE, within=WITHIN):
+            async with self._lock:
+                await self._safely(self._take(events))
+
+    async def _take(self, events: Sequence[faust.EventT[bytes]]) -> None:
+        assignment = self._assignment
+        if assignment is None:
+            return
+        wanted: list[Incoming] = []
+        gaps: set[Partition] = set()
+        for event in events:
+            message = event.message
+            expected = assignment.expects(message.partition, message.offset, message.generation_id)
+            if expected is None:
+                gaps.add(message.partition)
+            elif expected:
+                wanted.append(_incoming(message))
+                assignment.took(message.partition, message.offset, wanted[-1].timestamp_ns)
+                self._unacknowledged[message.partition].append(event)
+        if wanted:
+            assignment.fence.check()
+            await assignment.holding.take(wanted)
+        for partition in gaps:
+            await self._go_back(assignment, partition)
+
+    async def _go_back(self, assignment: Assignment, partition: Partition) -> None:
+        """Records between are missing: they are asked for again, unless the broker itself has them no more."""
+        position, tp = assignment.positions[partition], TP(self.node.reads.name, partition)
+        earliest = (await self._app.consumer.earliest_offsets(tp))[tp]
+        if earliest > position.next_offset:
+            log.error("records were deleted unread", topic=tp.topic, partition=partition, count=earliest - position.next_offset)
+            position.next_offset = earliest
+        log.warning("going back over a gap", topic=tp.topic, partition=partition, offset=position.next_offset)
+        await self._app.consumer.seek(tp, position.next_offset)
+
+    def _acknowledge(self, partition: Partition, offset: int) -> None:
+        """In order: every record of the partition up to this one."""
+        waiting = self._unacknowledged.get(partition, deque())
+        while waiting and waiting[0].message.offset <= offset:
+            waiting.popleft().ack()
+
+    # Time
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._beat)
+            assignment = self._assignment
+            if assignment is None:
+                continue
+            times = await self._times(assignment)
+            if times is not None:
+                async with self._lock:
+                    if assignment is self._assignment:
+                        await self._safely(assignment.holding.tick(times))
+
+    async def _times(self, assignment: Assignment) -> Times | None:
+        """None where the broker does not say where the partitions end: then nobody knows whether they lag."""
+        wall = self._clock.now()
+        tps = [TP(self.node.reads.name, partition) for partition in assignment.positions]
+        try:
+            ends = await self._app.consumer.highwaters(*tps) if tps else {}
+        except Exception as error:  # noqa: BLE001 - whatever a client raises while its broker is away
+            log.warning("the ends of partitions are unknown", stage=self.node.name, error=repr(error))
+            return None
+        return Times(assignment.partition_times(wall, {tp.partition: end or 0 for tp, end in ends.items()}), wall)
+
+    async def _safely(self, work: Any) -> None:
+        """No exception leaves a loop: after one that nobody foresaw, everything is read back from the store and taken again."""
+        try:
+            await work
+        except LostOwnershipError:
+            return
+        except Exception as error:
+            log.exception("a stage starts over from what is stored", stage=self.node.name, error=repr(error))
+            with suppress(LostOwnershipError):
+                await self._take_over()
+
+
+def _incoming(message: faust.types.tuples.Message) -> Incoming:
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return Incoming(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        timestamp_ns=round(message.timestamp * 1000) * MILLISECOND_NS,
+        value=message.value or b"",
+        headers=tuple((str(name), bytes(value)) for name, value in pairs),
+    )
