@@ -53,8 +53,8 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.setup  ## measure spans and runs a second against bare decoding, in one run
-	@$(BIN)/tracegrade bench
+bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding, in one run
+	@$(BIN)/python tests/bench_cluster.py
 
 broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
 	@$(BIN)/python tests/kafka_broker.py

@@ -5,6 +5,7 @@ librdkafka reports deliveries to the thread that polls it. That thread collects 
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -41,6 +42,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
+_FATAL: Final = KafkaError._FATAL  # noqa: SLF001
 _FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 log = structlog.get_logger(__name__)
@@ -100,7 +102,7 @@ class KafkaProducer:
             raise TemporaryError("more waits for the brokers than there is room for", _RETRY_AFTER_S) from error
         except KafkaException as error:
             cause: KafkaError = error.args[0]  # type: ignore[assignment] # the stubs leave open what is always there
-            if cause.fatal():
+            if cause.fatal() or cause.code() == _FATAL:
                 self._replace(session, cause)
             raise failure(cause, record.topic, record.partition) from error
 
@@ -180,13 +182,23 @@ class _Session:
 
     def _run(self) -> None:
         while not self._retired.is_set():
-            self._producer.poll(_POLL_S)
-            self._hand_over()
-        self._producer.flush(self._grace_s)
+            self._poll(_POLL_S)
+        self._drain(self._grace_s)
         self._producer.purge()
-        self._producer.flush(_PURGE_S)
-        self._hand_over()
+        self._drain(_PURGE_S)
         del self._producer  # closes its connections, which takes a moment, here and not in the event loop
+
+    def _drain(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while len(self._producer) and time.monotonic() < until:
+            self._poll(_POLL_S)
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:  # how it hands over what it does not recover from
+            self._call(self._on_fatal, self, error.args[0])
+        self._hand_over()
 
     def _hand_over(self) -> None:
         if self._reports:
@@ -194,10 +206,7 @@ class _Session:
             self._call(_settle, reports)
 
     def _hear(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._call(self._on_fatal, self, error)
-        else:
-            log.warning("brokers", code=error.name(), reason=error.str())
+        log.warning("brokers", code=error.name(), reason=error.str())
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more

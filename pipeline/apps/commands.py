@@ -204,10 +204,7 @@ def lag(config: Path | None, *, json: bool) -> int:
 def _kafka(config: Path | None) -> "KafkaSettings":
     from pipeline.config.load import load
 
-    settings = load(config).kafka
-    if settings is None:
-        raise ConfigurationError('the configuration names no Kafka cluster; write kafka: {brokers: ["host:9092"]} in it')
-    return settings
+    return load(config).kafka_or_refuse()
 
 
 def check(config: Path | None, *, json: bool) -> int:

@@ -91,7 +91,7 @@ class TracegradeSettings(Settings):
             ConfigurationError: nobody wrote that.
         """
         if self.kafka is None:
-            raise ConfigurationError('no brokers are configured; write kafka: {brokers: ["host:9092"]} in tracegrade.yaml')
+            raise ConfigurationError('the configuration names no Kafka cluster; write kafka: {brokers: ["host:9092"]} in it')
         return self.kafka
 
     @property

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
 from collectors.kafka.records import Incoming
 from pipeline.errors import PermanentError
-from pipeline.model.time import MINUTE
+from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import TRACES, Publish, Record
 from pipeline.runtime.clock import Clock, Times
 from pipeline.runtime.facts import FactStore, store_facts
@@ -14,6 +16,8 @@ from pipeline.runtime.holding import Acknowledge, DeadLetters
 from pipeline.runtime.owner import TraceOwner
 
 SWEEP_EVERY: Final = 5 * MINUTE
+
+log = structlog.get_logger(__name__)
 
 
 class Assembling:
@@ -38,7 +42,9 @@ class Assembling:
 
     async def recover(self) -> None:
         """Read the open traces and the pending runs back."""
-        await self._owner.recover(self._clock.now())
+        began = self._clock.now()
+        traces = await self._owner.recover(began)
+        log.info("read back", traces=traces, seconds=round((self._clock.now() - began) / SECOND, 3))
 
     async def take(self, incoming: Sequence[Incoming]) -> None:
         """Store what the records carry, fold it, and acknowledge them."""

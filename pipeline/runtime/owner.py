@@ -14,7 +14,7 @@ from pipeline.model import ids
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
-from pipeline.model.time import HOUR, SECOND
+from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import JUDGE, TOUCHED, Publish, Record
 from pipeline.model.version import StoredRun, StoredTrace, TraceKey, TraceVersion
 from pipeline.model.window import Touched
@@ -29,8 +29,8 @@ from pipeline.stages.turn import Assembly, Turn, keys, settle, turn
 BATCH: Final = 500
 """Traces that one write takes."""
 CLOCKS_EVERY: Final = SECOND
-MARGIN: Final = HOUR
-"""How far the clocks of receivers may be from those of owners without any open trace being overlooked at a start."""
+MARGIN: Final = 15 * MINUTE
+"""How far the clocks of receivers, owners and store may be from each other without anything being overlooked at a start or a sweep."""
 
 
 class TraceOwner:
@@ -57,6 +57,7 @@ class TraceOwner:
         self._buried: list[tuple[TraceKey, str]] = []
         self._poisoned: set[TraceKey] = set()
         self._told_ns = 0
+        self._swept_ns = 0
 
     def _partition_of(self, key: TraceKey) -> int:
         return ids.bucket(*key) % self._partitions
@@ -101,6 +102,7 @@ class TraceOwner:
         """
         clocks = await until_it_works("read clocks", self._store.clocks)
         unfinished = await self._unfinished(clocks)
+        self._swept_ns = wall
         for start in range(0, len(unfinished), BATCH):
             for key, stored in (await self._load(unfinished[start : start + BATCH])).items():
                 self._take_up(key, TraceState.stored(stored), clocks, wall)
@@ -110,10 +112,10 @@ class TraceOwner:
         return len(unfinished)
 
     async def _unfinished(self, clocks: Mapping[int, int]) -> list[TraceKey]:
-        """A trace whose facts are all older than its greatest age had been closed by the time that its clock shows."""
+        """A trace whose facts are all older than the idle timeout had been closed by the time that its clock shows."""
         if not self._agendas:  # a worker more than there are partitions
             return []
-        oldest = min(clocks.get(partition, 0) for partition in self._agendas) - self._assembly.settings.greatest_age - MARGIN
+        oldest = min(clocks.get(partition, 0) for partition in self._agendas) - self._assembly.settings.idle_timeout - MARGIN
         return await until_it_works("read back", lambda: self._store.unfinished(self._buckets, max(oldest, 0)))
 
     def _take_up(self, key: TraceKey, state: TraceState, clocks: Mapping[int, int], wall: int) -> None:

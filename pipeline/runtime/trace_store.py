@@ -32,8 +32,8 @@ class TraceStore(Protocol):
         """
         ...
 
-    async def misplaced(self, buckets: Collection[int]) -> list[TraceKey]:
-        """Return the traces that have weighted rows at a place their runs left."""
+    async def misplaced(self, buckets: Collection[int], since_ns: int) -> list[TraceKey]:
+        """Return the traces that have weighted rows at a place their runs left; ``since_ns`` as for :meth:`unfinished`."""
         ...
 
     async def write(self, versions: Sequence[TraceVersion]) -> None:

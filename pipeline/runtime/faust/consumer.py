@@ -33,6 +33,8 @@ BEAT: Final = 0.25
 MILLISECOND_NS: Final = 1_000_000
 FIRST_DELAY: Final = 0.5
 GREATEST_DELAY: Final = 30.0
+GRACE: Final = 5.0
+"""Seconds that what is under way is given at a stop, and then the brokers to hear of it."""
 
 log = structlog.get_logger(__name__)
 
@@ -89,12 +91,17 @@ class Consumer:
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
+        with suppress(TimeoutError):  # what waits for a store that is away is left to whoever has the partitions next
+            async with asyncio.timeout(GRACE), self._lock:
+                pass
+        self._fence.fall()
         async with self._lock:
             assignment, self._assignment = self._assignment, None
             if assignment is not None:
                 await assignment.holding.close()
-                assignment.fence.fall()
-        await self._app.stop()
+        with suppress(TimeoutError):  # brokers that are away notice by themselves that the member is gone
+            async with asyncio.timeout(GRACE):
+                await self._app.stop()
         self._folder.cleanup()
 
     # What the group says

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from collectors.kafka.records import Incoming
 from pipeline.config.kafka import KafkaSettings
@@ -24,6 +24,7 @@ def _library() -> Any:
     pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     for name, result, arguments in (
         ("rd_kafka_conf_new", pointer, []),
+        ("rd_kafka_conf_set", number, [pointer, text, text, text, ctypes.c_size_t]),
         ("rd_kafka_new", pointer, [number, pointer, text, ctypes.c_size_t]),
         ("rd_kafka_destroy", None, [pointer]),
         ("rd_kafka_mock_cluster_new", pointer, [pointer, number]),
@@ -87,11 +88,10 @@ class MockBrokers:
             consumer.assign(places)
             found: list[Incoming] = []
             while len(found) < sum(ends.values()):
-                for message in consumer.consume(100, 5):
-                    problem = message.error()
-                    if problem is not None:
-                        raise KafkaException(problem)
-                    found.append(_incoming(message))
+                message = consumer.poll(5)
+                assert message is not None
+                assert message.error() is None
+                found.append(_incoming(message))
             return found
         finally:
             consumer.close()
@@ -106,7 +106,9 @@ def _incoming(message: Any) -> Incoming:
 def mock_brokers() -> Iterator[MockBrokers]:
     """Start one and end it."""
     problem = ctypes.create_string_buffer(512)
-    handle = _lib.rd_kafka_new(_PRODUCER, _lib.rd_kafka_conf_new(), problem, len(problem))
+    conf = _lib.rd_kafka_conf_new()
+    _lib.rd_kafka_conf_set(conf, b"log_level", b"0", problem, len(problem))
+    handle = _lib.rd_kafka_new(_PRODUCER, conf, problem, len(problem))
     assert handle, problem.value
     cluster = _lib.rd_kafka_mock_cluster_new(handle, 1)
     try:

@@ -251,7 +251,7 @@ class Watched:
         if isinstance(row, Window):
             return row.series.cohort.agent
         if isinstance(row, GoldenMember):
-            return next(one.run.place.cohort.agent for one in self._store.live_runs() if one.run.run_id == row.run_id)
+            return next(key.place.cohort.agent for _, key in self._store.results if key.run_id == row.run_id)
         return str(row.agent if isinstance(row, Notification | GoldenCase) else row.cohort.agent)
 
 

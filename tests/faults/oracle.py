@@ -1,0 +1,242 @@
+"""Oracle: what a cluster must have stored, worked out from the ledger and, by the pure stages, from the stored facts.
+
+No broker, no worker and no clock takes part: every step from facts to results, minutes, windows and trips is made again here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import isclose
+from typing import Any, Final
+
+import msgspec
+from faults.ledger import GATE, HEAD, PAGER, PROJECT, Ledger, Sent, span_id, trip_of
+
+from collectors.dialects import read
+from pipeline.config.grading import grading_of
+from pipeline.config.store import StoreSettings
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.result import Outcome
+from pipeline.model.time import MINUTE
+from pipeline.model.version import StoredTrace, TraceVersion
+from pipeline.model.window import Series, Sums, Transition
+from pipeline.stages.assemble import TraceState
+from pipeline.stages.turn import Assembly, settle, turn
+from pipeline.stages.window import MinuteRow, fold, total, window, windows_of
+from sinks.clickhouse.connection import Database, Row, connect
+from sinks.clickhouse.gate_rows import minute_row, window_row
+from sinks.clickhouse.rows import minute, ns
+from sinks.clickhouse.run_rows import cohort_of, results_of_trace, run_rows
+from sinks.clickhouse.store import Store
+
+FAR: Final = 2**62
+WINDOW: Final = 5 * MINUTE
+NOT_CONTENT: Final = frozenset({"amended", "kind", "requested_at", "deadline_at"})
+"""When something was asked or found late is no part of what is said (promise 4)."""
+_RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
+_RUNS: Final = "SELECT * FROM runs FINAL WHERE project = {project:String}"
+_MINUTES: Final = "SELECT * FROM minutes FINAL WHERE project = {project:String}"
+_WINDOWS: Final = "SELECT * FROM windows FINAL WHERE project = {project:String}"
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What was looked at; every one above zero in a test that means something."""
+
+    spans: int
+    runs: int
+    late: int
+    results: int
+    minutes: int
+    windows: int
+    trips: int
+    alerts: int
+
+
+@contextmanager
+def _rows(settings: StoreSettings) -> Iterator[Database]:
+    database = connect(settings, {})
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+async def check(settings: TracegradeSettings, ledger: Ledger, told: Mapping[str, Any]) -> Counts:
+    """Hold all that the ledger and the stored facts ask for; called when nothing is under way any more.
+
+    Raises:
+        AssertionError: something was lost, doubled, or is not what follows from the facts.
+    """
+    store = Store.open(settings.store)
+    try:
+        with _rows(settings.store) as database:
+            stored = await store.load([(PROJECT, trace_id) for trace_id in ledger.traces])
+            _spans(stored, ledger)
+            runs = database.query(_RUNS, {"project": PROJECT})
+            results = database.query(_RESULTS, {"project": PROJECT})
+            _runs(runs, ledger)
+            _folded(stored, settings, runs, results)
+            _checked(results, ledger)
+            await _accounted(store, ledger)
+            minutes = _minutes(database, results)
+            windows = _windows(database, minutes)
+            trips = await _trips(store, ledger)
+            await _alerted(store, ledger, told)
+            assert not await store.misplaced()
+            assert not await store.stale_minutes()
+            assert not database.query("SELECT reason FROM dead_letters")
+    finally:
+        await store.close()
+    return Counts(ledger.spans, len(ledger.traces), ledger.late, len(results), len(minutes), windows, trips, len(told))
+
+
+def _spans(stored: Mapping[tuple[str, str], StoredTrace], ledger: Ledger) -> None:
+    """Every acknowledged span is stored, and no other but one that was on its way when the sender gave up."""
+    lost = {
+        (sent.trace_id, number)
+        for sent in ledger.traces.values()
+        for number in sent.acknowledged
+        if span_id(number) not in {span.span_id for span in stored[PROJECT, sent.trace_id].spans}
+    }
+    assert not lost, f"{len(lost)} acknowledged spans are not stored: {sorted(lost)[:5]}"
+
+
+def _runs(rows: Sequence[Row], ledger: Ledger) -> None:
+    """Each trace is one live run, once, with one verdict and nothing outstanding."""
+    live = [row for row in rows if row["state"] == "live"]
+    assert sorted(row["run_id"] for row in live) == sorted(sent.run_id for sent in ledger.traces.values())
+    undecided = [row["run_id"] for row in live if row["verdict"] is None or row["class"] == "pending"]
+    assert not undecided, f"runs without a verdict: {undecided[:5]}"
+
+
+def _folded(
+    stored: Mapping[tuple[str, str], StoredTrace], settings: TracegradeSettings, runs: Sequence[Row], results: Sequence[Row]
+) -> None:
+    """Runs and results are what a fold of the stored facts gives."""
+    assembly = Assembly(read=read, settings=settings.assemble, grading_of=grading_of(settings))
+    runs_of, results_of = _by(runs, "trace_id"), _by(results, "trace_id")
+    for (_, trace_id), one in stored.items():
+        version = _fold(one, assembly)
+        live = [row for row in runs_of[trace_id] if row["state"] == "live"]
+        _same(run_rows(version), live, ("run_id",))
+        counting = [row for row in results_of[trace_id] if row["weight"] > 0]
+        made = [row for row in results_of_trace(version) if row["weight"] > 0]
+        _same(made, counting, ("run_id", "cohort_id", "minute", "dimension", "contract"))
+
+
+def _fold(stored: StoredTrace, assembly: Assembly) -> TraceVersion:
+    """One version of all facts; the second turn is the one of an owner that had asked for the judgments before."""
+    state = TraceState.stored(msgspec.structs.replace(stored, graded_facts=0, runs=(), result_keys=frozenset()))
+    made = turn(state, FAR, FAR, assembly).version
+    assert made is not None, f"nothing follows from the facts of {stored.trace_id}"
+    settle(state, made)
+    return made
+
+
+def _same(expected: Sequence[Row], found: Sequence[Row], key: tuple[str, ...]) -> None:
+    """Equal rows by key, column by column; reals but for their last bits."""
+    by_key = {tuple(row[name] for name in key): row for row in found}
+    assert len(by_key) == len(found), "a key is there twice"
+    assert by_key.keys() == {tuple(row[name] for name in key) for row in expected}
+    for row in expected:
+        stored = by_key[tuple(row[name] for name in key)]
+        wrong = {name: (value, stored[name]) for name, value in row.items() if name not in NOT_CONTENT and not _equal(value, stored[name])}
+        assert not wrong, f"{[row[name] for name in key]} differs (expected, stored): {wrong}"
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
+
+
+def _by(rows: Sequence[Row], name: str) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[name]].append(row)
+    return found
+
+
+def _checked(results: Sequence[Row], ledger: Ledger) -> None:
+    """What the checks say is what the ledger knows, without the product's own fold."""
+    said = {(row["run_id"], row["dimension"]): row["outcome"] for row in results if row["weight"] > 0}
+    for sent in ledger.traces.values():
+        assert said[sent.run_id, "no_deletion"] == _outcome(failed=sent.fails), f"{sent.trace_id}: {said[sent.run_id, 'no_deletion']}"
+        assert said[sent.run_id, "no_escalation"] == _outcome(failed=sent.is_late), f"{sent.trace_id} lost its late span"
+
+
+def _outcome(*, failed: bool) -> str:
+    return (Outcome.FAIL if failed else Outcome.PASS).value
+
+
+async def _accounted(store: Store, ledger: Ledger) -> None:
+    accounting = await store.accounting(PROJECT)
+    assert accounting.pending == accounting.open_traces == accounting.not_an_agent_run == 0, accounting
+    parts = accounting.judged + accounting.unsampled + sum(accounting.unresolved.values())
+    assert accounting.received == parts == len(ledger.traces), accounting
+
+
+def _minutes(database: Database, results: Sequence[Row]) -> dict[tuple[Series, int], Sums]:
+    """Minutes are a fold of the rows that lie in them."""
+    lying: defaultdict[tuple[Series, int], list[MinuteRow]] = defaultdict(list)
+    for row in results:
+        series = Series(PROJECT, cohort_of(row), row["dimension"], row["kind"], row["contract"])
+        lying[series, row["minute"] * 1_000_000_000].append(
+            MinuteRow(
+                Outcome(row["outcome"]) if row["outcome"] is not None else None,
+                row["weight"],
+                row["version"],
+                ns(row["first_received_at"]),
+                row["value"],
+                row["lower"],
+                row["upper"],
+            )
+        )
+    folded = {key: fold(rows) for key, rows in lying.items()}
+    expected = [minute_row(series, at, sums) for (series, at), sums in folded.items()]
+    _same(expected, database.query(_MINUTES, {"project": PROJECT}), ("cohort_id", "minute", "dimension", "contract"))
+    return folded
+
+
+def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums]) -> int:
+    """Windows are what their minutes add up to, and there is one for each that holds a minute."""
+    starts = {(series, start) for series, at in minutes for start in windows_of(at, WINDOW)}
+    expected = []
+    for series, start in starts:
+        inside = [minutes[series, at] for at in range(start, start + WINDOW, MINUTE) if (series, at) in minutes]
+        expected.append(window_row(window(series, start, WINDOW, total(inside)), amended=False))
+    _same(expected, database.query(_WINDOWS, {"project": PROJECT}), ("cohort_id", "length_s", "window_start", "dimension", "contract"))
+    return len(expected)
+
+
+async def _trips(store: Store, ledger: Ledger) -> int:
+    """An incident for each agent with a failing run, opened by one run, and every failing run in exactly one."""
+    trips = [trip for trip in await store.trips() if trip.project == PROJECT]
+    failing = [sent for sent in ledger.traces.values() if sent.fails and sent.acknowledged]
+    assert sorted((trip.gate, trip.trip_id, trip.run_id) for trip in trips) == sorted(
+        (GATE, trip_of(sent.agent), sent.run_id) for sent in failing
+    )
+    fired = sorted(trip.trip_id for trip in trips if trip.transition is Transition.FIRED)
+    assert fired == sorted({trip_of(sent.agent) for sent in failing})
+    return len(trips)
+
+
+async def _alerted(store: Store, ledger: Ledger, told: Mapping[str, Any]) -> None:
+    """Every notification that is due arrived under its key, nothing else did, and the store knows that all are confirmed."""
+    assert set(told) == ledger.due(), f"missing {ledger.due() - set(told)}, not due {set(told) - ledger.due()}"
+    noted = [one for one in await store.notifications() if one.project == PROJECT]
+    assert {one.idempotency_key for one in noted} == ledger.due()
+    assert all(one.confirmed_ns and one.destination == PAGER for one in noted)
+
+
+def sent_of(ledger: Ledger, trace_id: str) -> Sent:
+    """Return what was sent of a trace."""
+    return ledger.traces[trace_id]
+
+
+def minute_of_run(sent: Sent) -> int:
+    """Return the minute that a run counts in, as a column holds it."""
+    return minute(sent.ended_ns // MINUTE * MINUTE)
+
+
+_ = HEAD

@@ -1,0 +1,16 @@
+"""Promises 2, 3 and 4 with many owners, whose assignments change at any moment and who may not have noticed."""
+
+from assembly_law import facts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ownership_law import check_any_ownership, group_schedules
+
+LAWS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@LAWS
+@given(st.data())
+def test_any_assignment_at_any_moment_gives_the_rows_of_a_single_owner(data: st.DataObject) -> None:
+    records = data.draw(facts())
+    partitions = data.draw(st.integers(1, 4))
+    check_any_ownership(records, partitions, data.draw(group_schedules(len(records), partitions)))
