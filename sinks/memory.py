@@ -112,9 +112,13 @@ class MemoryStore:
         buckets: Collection[int] = range(ids.BUCKETS),
         since_ns: int = 0,  # noqa: ARG002 - more than was asked for is no fault
     ) -> list[TraceKey]:
-        """Return the traces that have weighted rows at a place their runs left; when rows were stored is not kept here."""
+        """Return the traces with weighted rows at a place their runs left, or runs older than they; when rows were stored is not kept here."""
         homes = {run.run.run_id: run.run.place for run in self.live_runs()}
         found = {(row.project, row.trace_id) for row in self.counting() if homes.get(row.key.run_id) != row.key.place}
+        # The last version of a trace wrote or retracted every run of it: who wrote an older one had lost the trace and did not know.
+        facts = {key: trace.facts for key, trace in self.traces.items()}
+        live = [((run.run.project, run.run.trace_id), run.version) for run in self.live_runs()]
+        found |= {key for key, version in live if version < 4 * facts.get(key, 0)}
         return sorted(key for key in found if ids.bucket(*key) in buckets)
 
     async def write_clocks(self, clocks: Mapping[int, int], at_ns: int) -> None:

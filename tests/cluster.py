@@ -38,10 +38,11 @@ receiver: {{http_port: 0, grpc_port: 0, project: {project}}}
 class Process:
     """A running ``tracegrade`` command. What it logs is kept; the last lines stand in the errors of the waits here."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None, module: str = "pipeline.apps") -> None:
+        """``module`` is another way to start the same commands, such as a broken one."""
         self.arguments = arguments
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.apps", *arguments],
+            [sys.executable, "-m", module, *arguments],
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **(environment or {})},
@@ -52,14 +53,15 @@ class Process:
 
     def _read(self) -> None:
         assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line.rstrip())
-            try:
-                told = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(told, dict):
-                self._events.put(told)
+        with self.process.stderr as lines:
+            for line in lines:
+                self.lines.append(line.rstrip())
+                try:
+                    told = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(told, dict):
+                    self._events.put(told)
         self._events.put(None)
 
     @property

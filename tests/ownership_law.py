@@ -12,7 +12,7 @@ import msgspec
 from assembly_law import GRADING
 from hypothesis import strategies as st
 from opentelemetry.metrics import NoOpMeter
-from worlds import T0, Log, Stored, in_order, results_of, run_world, runs_of, verdict_of, windows_of
+from worlds import T0, Log, Stored, agent, in_order, model, results_of, run_world, runs_of, verdict_of, windows_of
 
 from collectors.dialects import read
 from pipeline.model.result import JudgeRequest
@@ -297,3 +297,32 @@ def check_any_ownership(records: Sequence[Record], partitions: int, schedule: Se
     assert group.committed == {partition: len(held) for partition, held in enumerate(group.log.partitions)}
     assert asyncio.run(group.store.unfinished()) == []
     assert group.store.dead_letters == {}
+
+
+def _late_write(first: Record, then: Sequence[Record]) -> tuple[list[Record], list[Event]]:
+    """An owner took the first record and is stopped; another reads back, takes the rest and grades; then the first write of the former lands."""
+    events = [
+        Event("produce", records=(0,)),
+        Event("take", count=9),
+        Event("rebalance", owners=(1,)),
+        Event("produce", records=tuple(range(1, len(then) + 1))),
+        Event("take", count=9),
+        Event("pass", count=20),
+        Event("answer"),
+        Event("take", count=9),
+        Event("pass", count=1),
+        Event("haunt", deed=Deed("tick", looks=1)),
+    ]
+    return [first, *then], events
+
+
+def check_an_old_version() -> None:
+    """The law, where a run is graded by who knows it whole, and then by who knows half of it."""
+    records, schedule = _late_write(agent(0, 0, None, "a"), [model(0, 1, 0, "refunded"), model(0, 2, 0, "done")])
+    check_any_ownership(records, 1, schedule)
+
+
+def check_a_run_that_never_was() -> None:
+    """The law, where who knows half of a trace writes a run that is part of another one, which nobody who knows the whole ever heard of."""
+    records, schedule = _late_write(model(0, 3, None, "refunded"), [agent(0, 0, None, "a"), model(0, 1, 0, "done")])
+    check_any_ownership(records, 1, schedule)

@@ -20,7 +20,7 @@ from pipeline.config.kafka import KafkaSettings
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
 
 DELIVERY_S: Final = 30.0
-"""How long a record may stay without an acknowledgement, retries included; shorter than senders wait before they give up."""
+"""How long a record may stay without an acknowledgement, retries included."""
 _RETRY_AFTER_S: Final = 1.0
 _POLL_S: Final = 0.1
 """How long a poll waits for something to report, and so how long a producer may take to notice that it is retired."""

@@ -11,6 +11,8 @@ import msgspec
 
 from pipeline.model.span import Attributes, Event, Link, Span, seal
 
+MAX_SPAN: Final = 4 * 1024 * 1024
+"""Bytes of a span, and of its resource, as they were sent: what is larger would fit into no record of a broker."""
 MAX_DEPTH: Final = 32
 """How deep arrays and key-value lists may nest (reliability S11). The protobuf parser's own limit is just above."""
 _TRACE_ID_SIZE: Final = 16
@@ -23,7 +25,7 @@ _MAX_UINT32: Final = 2**32 - 1
 _REASONS: Final = 5
 _REASON_LENGTH: Final = 200
 
-Part = TypeVar("Part")
+Part = TypeVar("Part", bytes, msgspec.Raw)
 
 
 class BadSpanError(Exception):
@@ -72,17 +74,24 @@ def decode_groups(groups: Iterable[Group[Part]], codec: Codec[Part], project: st
     reasons: Counter[str] = Counter()
     for group in groups:
         try:
+            _check_size("a resource", group.resource)
             origin = Origin(project, received_ns, codec.resource(group.resource), *codec.scope(group.scope))
         except BadSpanError as error:
             reasons[str(error)] += len(group.spans)
             continue
         for part in group.spans:
             try:
+                _check_size("a span", part)
                 spans.append(codec.span(part, origin))
             except BadSpanError as error:
                 reasons[str(error)] += 1
     rejected = reasons.total()
     return Decoded(tuple(spans), rejected, _explain(reasons, rejected, len(spans) + rejected) if rejected else "")
+
+
+def _check_size(what: str, part: bytes | msgspec.Raw) -> None:
+    if len(part if isinstance(part, bytes) else memoryview(part)) > MAX_SPAN:
+        raise BadSpanError(f"{what} is larger than {MAX_SPAN} bytes")
 
 
 def _explain(reasons: Counter[str], rejected: int, received: int) -> str:

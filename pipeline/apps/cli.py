@@ -153,9 +153,12 @@ def lag(config: Config = None, as_json: AsJson = False) -> None:
 
 
 @app.command("scripted-judge")
-def scripted_judge(port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on loopback; 0 for any.")] = 8790) -> None:
+def scripted_judge(
+    host: Annotated[str, typer.Option(help="Address to listen on; it asks nobody for a key.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 for any.")] = 8790,
+) -> None:
     """Serve an OpenAI-compatible judge of fixed rules, to try things out. It is no judge of quality."""
-    raise typer.Exit(commands.scripted_judge(port))
+    raise typer.Exit(commands.scripted_judge(host, port))
 
 
 @app.command()

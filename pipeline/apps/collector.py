@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from typing import Final
 
 import structlog
 
@@ -20,6 +21,9 @@ from pipeline.model.topology import TRACES
 from pipeline.runtime.clock import SystemClock
 from pipeline.runtime.telemetry import Telemetry
 
+DELIVERY_S: Final = 8.0
+"""Seconds that the brokers have to acknowledge a record: exporters give up after ten, and are to hear before that it is not there."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -31,7 +35,7 @@ async def run(settings: TracegradeSettings, environment: Mapping[str, str] = os.
     async with AsyncExitStack() as stack:
         metrics = meter_provider()
         stack.push_async_callback(asyncio.to_thread, metrics.shutdown, LAST_METRICS)
-        producer = await stack.enter_async_context(KafkaProducer(kafka, environment))
+        producer = await stack.enter_async_context(KafkaProducer(kafka, environment, delivery_s=DELIVERY_S))
         batcher = SpanBatcher(producer, counts[TRACES.name])
         receiver = Receiver(
             batcher,

@@ -224,14 +224,14 @@ def check(config: Path | None, *, json: bool) -> int:
     return 0 if report.ok else 2
 
 
-def scripted_judge(port: int) -> int:
+def scripted_judge(host: str, port: int) -> int:
     """Serve the scripted judge until it is told to stop."""
     from pipeline.judges.scripted import serve_forever
 
     try:
-        return asyncio.run(serve_forever(port))
+        return asyncio.run(serve_forever(port, host=host))
     except OSError as error:
-        raise ConfigurationError(f"--port: cannot listen on 127.0.0.1:{port}: {error.strerror}; write another port") from error
+        raise ConfigurationError(f"--port: cannot listen on {host}:{port}: {error.strerror}; write another port") from error
 
 
 def bench(traces: int, *, json: bool) -> int:

@@ -7,7 +7,7 @@ import structlog
 
 from pipeline.apps import served
 from pipeline.apps.compose import Product
-from pipeline.apps.process import asked_to_stop, until_told
+from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.config.tracegrade import TracegradeSettings
 from sinks.clickhouse.store import Store
 
@@ -31,6 +31,7 @@ async def run(settings: TracegradeSettings) -> int:
             with ExitStack() as stack:
                 if settings.store.url is None:
                     stack.enter_context(served.announced(settings.store.path, product.served.http_url))
+                collect_less_often()
                 code = await until_told(stop, lambda: product.pipeline.failed)
         log.info("stopped")
     finally:

@@ -13,7 +13,7 @@ from collectors.kafka.publisher import KafkaPublisher
 from collectors.kafka.topics import partitions
 from pipeline.apps.holdings import Holdings
 from pipeline.apps.parts import Parts
-from pipeline.apps.process import asked_to_stop, until_told
+from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.apps.serve import listen
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.config.grading import contracts
@@ -70,6 +70,7 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
             stack.push_async_callback(consumer.stop)
         await asyncio.gather(*(consumer.start() for consumer in consumers))
         log.info("working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes))
+        collect_less_often()
         code = await until_told(stop, lambda: _failed(consumers))
     log.info("stopped")
     return code

@@ -5,6 +5,7 @@ It makes the product's way to a model testable and showable without one. It is n
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Self
@@ -176,12 +177,14 @@ def _respond(canned: Canned) -> web.Response:
     return web.Response(text=canned.body, status=canned.status, headers=canned.headers, content_type=canned.content_type)
 
 
-async def serve_forever(port: int) -> int:
-    """Say where the scripted judge listens, and serve until cancelled or interrupted."""
-    async with ScriptedJudge(port=port) as judge:
+async def serve_forever(port: int, host: str = "127.0.0.1") -> int:
+    """Say where the scripted judge listens, and serve until it is told to stop."""
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    async with ScriptedJudge(host=host, port=port) as judge:
         sys.stdout.write(f"scripted judge, no judge of quality: base_url {judge.url}, model {MODEL}\n")
         sys.stdout.flush()
-        await asyncio.Event().wait()
+        await told.wait()
     return 0
 
 

@@ -130,7 +130,10 @@ class TraceOwner:
 
     async def sweep(self, times: Times) -> None:
         """Repeat the retirement of rows at former places (design section 3)."""
-        misplaced = await until_it_works("sweep", lambda: self._store.misplaced(self._buckets)) if self._agendas else []
+        if not self._agendas:
+            return
+        since, self._swept_ns = max(self._swept_ns - MARGIN, 0), times.wall
+        misplaced = await until_it_works("sweep", lambda: self._store.misplaced(self._buckets, since))
         for key, stored in (await self._load([key for key in misplaced if key not in self._states])).items():
             state = TraceState.stored(stored)
             state.graded_facts = 0
@@ -214,9 +217,7 @@ class TraceOwner:
 
     def _turn(self, key: TraceKey, times: Times) -> Turn | None:
         state, now = self._states[key], times.partitions[self._partition_of(key)]
-        return or_dead_letter(
-            lambda: turn(state, now, times.wall, self._assembly), lambda reason: self._poison(key, reason)
-        )
+        return or_dead_letter(lambda: turn(state, now, times.wall, self._assembly), lambda reason: self._poison(key, reason))
 
     def _poison(self, key: TraceKey, reason: str) -> None:
         """What comes later of such a trace is looked at with all that came before, as if nothing had broken."""

@@ -41,28 +41,28 @@ class Sender:
         """Send these spans of a trace, as often as it takes, and note them as acknowledged."""
         body = json.dumps(request(sent, numbers)).encode()
         until = time.monotonic() + PATIENCE_S
-        while (status := self._post(body)) != http.client.OK:
-            if status is not None and status not in RETRYABLE:
-                raise Refused(f"a collector answered {status}")
+        while (answer := self._post(body)) is None or answer[0] != http.client.OK:
+            if answer is not None and answer[0] not in RETRYABLE:
+                raise Refused(f"a collector answered {answer}")
             if time.monotonic() > until:
                 raise TimeoutError(f"nothing was acknowledged for {PATIENCE_S} s")
             time.sleep(AGAIN_S)
         sent.acknowledged.update(numbers)
 
-    def _post(self, body: bytes) -> int | None:
+    def _post(self, body: bytes) -> tuple[int, str] | None:
         at = urlsplit(self.url)
         connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=ANSWER_S)
         try:
             connection.request("POST", "/v1/traces", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
-            answer.read()
+            said = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException):
             self.answers["gone"] += 1
             return None
         finally:
             connection.close()
         self.answers[str(answer.status)] += 1
-        return answer.status
+        return answer.status, said
 
 
 class Load:

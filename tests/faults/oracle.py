@@ -10,7 +10,7 @@ from math import isclose
 from typing import Any, Final
 
 import msgspec
-from faults.ledger import GATE, HEAD, PAGER, PROJECT, Ledger, Sent, span_id, trip_of
+from faults.ledger import GATE, PAGER, PROJECT, Ledger, span_id, trip_of
 
 from collectors.dialects import read
 from pipeline.config.grading import grading_of
@@ -25,14 +25,14 @@ from pipeline.stages.turn import Assembly, settle, turn
 from pipeline.stages.window import MinuteRow, fold, total, window, windows_of
 from sinks.clickhouse.connection import Database, Row, connect
 from sinks.clickhouse.gate_rows import minute_row, window_row
-from sinks.clickhouse.rows import minute, ns
+from sinks.clickhouse.rows import minute_ns, ns
 from sinks.clickhouse.run_rows import cohort_of, results_of_trace, run_rows
 from sinks.clickhouse.store import Store
 
 FAR: Final = 2**62
 WINDOW: Final = 5 * MINUTE
-NOT_CONTENT: Final = frozenset({"amended", "kind", "requested_at", "deadline_at"})
-"""When something was asked or found late is no part of what is said (promise 4)."""
+NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version"})
+"""When something was asked for, or found late, and how it is numbered, is no part of what is said (promise 4)."""
 _RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
 _RUNS: Final = "SELECT * FROM runs FINAL WHERE project = {project:String}"
 _MINUTES: Final = "SELECT * FROM minutes FINAL WHERE project = {project:String}"
@@ -181,7 +181,7 @@ def _minutes(database: Database, results: Sequence[Row]) -> dict[tuple[Series, i
     lying: defaultdict[tuple[Series, int], list[MinuteRow]] = defaultdict(list)
     for row in results:
         series = Series(PROJECT, cohort_of(row), row["dimension"], row["kind"], row["contract"])
-        lying[series, row["minute"] * 1_000_000_000].append(
+        lying[series, minute_ns(row["minute"])].append(
             MinuteRow(
                 Outcome(row["outcome"]) if row["outcome"] is not None else None,
                 row["weight"],
@@ -227,16 +227,3 @@ async def _alerted(store: Store, ledger: Ledger, told: Mapping[str, Any]) -> Non
     noted = [one for one in await store.notifications() if one.project == PROJECT]
     assert {one.idempotency_key for one in noted} == ledger.due()
     assert all(one.confirmed_ns and one.destination == PAGER for one in noted)
-
-
-def sent_of(ledger: Ledger, trace_id: str) -> Sent:
-    """Return what was sent of a trace."""
-    return ledger.traces[trace_id]
-
-
-def minute_of_run(sent: Sent) -> int:
-    """Return the minute that a run counts in, as a column holds it."""
-    return minute(sent.ended_ns // MINUTE * MINUTE)
-
-
-_ = HEAD

@@ -6,6 +6,7 @@ way any more and holds that nothing was lost, nothing doubled and everybody was 
 
 import asyncio
 import json
+import os
 import random
 import signal
 import threading
@@ -22,17 +23,22 @@ from faults.ledger import GATE, PAGER, PROJECT, Ledger
 from faults.load import WHOLE, Load, Sender
 from faults.oracle import Counts, check
 from kafka_broker import Broker
+from serving import eventually
 
 from pipeline.apps.demo.receiver import Pager
 from pipeline.judges.scripted import MODEL, ScriptedJudge
+from sinks.clickhouse.store import Store
 
+TESTS: Final = Path(__file__).parents[1]
 SESSION_S: Final = 6.0
+STAGES: Final = ("assemble", "judge", "gate")
 DRAIN_S: Final = 150.0
 CONFIG: Final = """
 assemble: {{quiet_period: 1s, parent_unseen: 2s, idle_timeout: 5s}}
 judge: {{base_url: "{judge}", model: {model}}}
 agents:
   default:
+    sampling: {{rate: 0.25}}
     checks:
       policies:
         - {{name: no_deletion, forbid: {{tool: delete_customer}}}}
@@ -103,9 +109,16 @@ class Rig:
 
     # Workers
 
-    def start(self, stages: str = "assemble,judge,gate") -> Process:
-        """Start one more worker; it may not own anything yet."""
-        process = self.cluster.worker(stages)
+    def start(self, sabotage: str = "") -> Process:
+        """Start one more worker, which may be broken on purpose; it may not own anything yet."""
+        environment = {"SABOTAGE": sabotage, "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS)))}
+        process = Process(
+            "worker",
+            "-c",
+            str(self.cluster.config),
+            environment=environment,
+            module="faults.sabotage" if sabotage else "pipeline.apps",
+        )
         self.workers.append(process)
         return process
 
@@ -128,9 +141,23 @@ class Rig:
             process.signal(signal.SIGCONT)
         self.done["SIGSTOP"] += 1
 
+    def stopped(self, process: Process) -> None:
+        """Wait until a worker has stopped itself."""
+
+        def is_stopped() -> bool:
+            assert process.process.poll() is None, process.tail()
+            return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+        eventually(is_stopped)
+        self.done["stopped in the middle"] += 1
+
     def working(self, workers: int) -> dict[str, list[int]]:
         """Wait until so many workers own all partitions of every stage."""
-        return {stage: list(self.cluster.shared_by(workers, stage)) for stage in ("assemble", "judge", "gate")}
+        try:
+            return {stage: list(self.cluster.shared_by(workers, stage)) for stage in STAGES}
+        except AssertionError:
+            owners = {stage: self.cluster.owners(stage) for stage in STAGES}
+            raise AssertionError(f"{workers} workers never owned everything: {owners}\n{self.tails()}") from None
 
     # The end
 
@@ -142,26 +169,32 @@ class Rig:
         assert all(counts.__getattribute__(name) for name in ("spans", "runs", "results", "minutes", "windows"))
         return counts
 
-    def drain(self) -> None:
+    def drain(self, within_s: float = DRAIN_S) -> None:
         """Wait until all that was acknowledged is graded, told and acknowledged to the broker."""
-        until = time.monotonic() + DRAIN_S
-        while (left := asyncio.run(self._left())) and time.monotonic() < until:
-            time.sleep(0.5)
-        assert not left, f"still under way after {DRAIN_S} s: {left}\n" + "\n".join(one.tail() for one in self.workers)
+        left = asyncio.run(self._drained(within_s))
+        assert not left, f"still under way after {within_s} s: {left}\n{self.tails()}"
 
-    async def _left(self) -> dict[str, Any]:
+    async def _drained(self, within_s: float) -> dict[str, int]:
+        until = time.monotonic() + within_s
         async with self.cluster.store() as store:
-            accounting = await store.accounting(PROJECT)
-            stale = len(await store.stale_minutes())
+            while (left := await self._left(store)) and time.monotonic() < until:
+                await asyncio.sleep(0.5)
+        return left
+
+    async def _left(self, store: Store) -> dict[str, int]:
+        accounting = await store.accounting(PROJECT)
         left = {
-            "missing": len(self.ledger.traces) - accounting.received,
             "pending": accounting.pending,
             "open": accounting.open_traces,
-            "stale minutes": stale,
+            "stale minutes": len(await store.stale_minutes()),
             "untold": len(self.ledger.due() - set(self.outside.pager.told)),
             **self.cluster.backlog(),
         }
         return {name: count for name, count in left.items() if count}
+
+    def tails(self) -> str:
+        """Return the end of what the workers that run have logged."""
+        return "\n".join(f"--- {one.arguments[0]} {one.pid}\n{one.tail(60)}" for one in (self.collector, *self.workers))
 
     def tell(self, counts: Counts) -> None:
         """Print what a reader of a run wants to see."""

@@ -1,12 +1,10 @@
 """Promises 1 to 3 over Kafka: a cluster under load, real faults, and nothing lost, nothing doubled, everybody told."""
 
-import signal
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from clickhouse_front import Front
+from faults import scenarios
 from faults.rig import Rig, a_rig
 from kafka_broker import Broker
 
@@ -24,12 +22,27 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def test_killed_workers(rig: Rig) -> None:
-    with rig.load():
-        for _ in range(3):
-            rig.alert()
-            time.sleep(rig.chance.uniform(0.5, 2.5))
-            rig.end(rig.chance.choice(rig.workers), signal.SIGKILL)
-            rig.start()
-            time.sleep(4)
-        rig.working(2)
+    scenarios.workers_are_killed(rig, 3)
+    rig.reckon()
+
+
+def test_workers_that_come_and_go(rig: Rig) -> None:
+    scenarios.workers_come_and_go(rig, 1, 8)
+    rig.reckon()
+
+
+def test_a_worker_that_was_frozen_in_the_middle_of_a_write(rig: Rig) -> None:
+    scenarios.a_worker_is_frozen(rig, ["before:results:2"])
+    rig.reckon()
+
+
+def test_a_killed_broker(rig: Rig) -> None:
+    scenarios.the_broker_is_killed(rig, 1, 2)
+    rig.reckon()
+
+
+def test_a_store_that_is_away_or_lies(rig: Rig) -> None:
+    scenarios.the_store_is_away(rig, 5)
+    scenarios.the_store_lies(rig, 5)
+    scenarios.the_store_is_killed(rig, 1, 1)
     rig.reckon()

@@ -1,7 +1,7 @@
 """Each law is broken once on purpose: a law that a broken product passes would be no law."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +9,15 @@ import pytest
 from assembly_law import GRADING, check_accounting, check_any_schedule, facts
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from ownership_law import check_a_run_that_never_was, check_an_old_version, check_any_ownership, group_schedules
 from worlds import run_world, schedules
 
 import pipeline.model.version
+from collectors.kafka.records import Incoming
 from pipeline.model.version import ResultRow, TraceVersion
+from pipeline.runtime.assembling import Assembling
 from pipeline.runtime.owner import TraceOwner
+from sinks.memory import MemoryStore
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
@@ -92,6 +96,89 @@ def test_a_broken_product_breaks_the_law(mutate: Mutate, monkeypatch: pytest.Mon
         check_any_schedule(records, schedule)
         check_accounting(run_world(GRADING, records, schedule))
 
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError):
+        law()
+
+
+# Owners that come and go
+
+
+def _records_are_acknowledged_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
+    take = Assembling.take
+
+    async def early(self: Assembling, incoming: Sequence[Incoming]) -> None:
+        for one in incoming:
+            self._acknowledge(one.partition, one.offset)
+        acknowledge, self._acknowledge = self._acknowledge, lambda *_: None
+        await take(self, incoming)
+        self._acknowledge = acknowledge
+
+    patch.setattr(Assembling, "take", early)
+
+
+def _records_are_acknowledged_and_only_folded(patch: pytest.MonkeyPatch) -> None:
+    async def trust(*_: Any) -> None:
+        return None
+
+    patch.setattr("pipeline.runtime.assembling.store_facts", trust)
+
+
+def _the_last_write_wins(patch: pytest.MonkeyPatch) -> None:
+    write = MemoryStore.write
+
+    async def last(self: MemoryStore, versions: Sequence[TraceVersion]) -> None:
+        for version in versions:
+            self.traces.pop((version.project, version.trace_id), None)
+            for row in pipeline.model.version.result_rows(version):
+                self.results.pop((row.project, row.key), None)
+                self.runs.pop((row.project, row.trace_id, row.key.run_id), None)
+        await write(self, versions)
+
+    patch.setattr(MemoryStore, "write", last)
+
+
+def _runs_that_nobody_retracted_are_not_swept_up(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(_self: TraceOwner, _times: Any) -> None:
+        return None
+
+    patch.setattr(TraceOwner, "sweep", nothing)
+
+
+def _any_ownership() -> None:
+    """The law of ownership as a search for what breaks it, always the same one."""
+
+    @settings(
+        max_examples=400,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def law(data: st.DataObject) -> None:
+        records = data.draw(facts())
+        partitions = data.draw(st.integers(1, 4))
+        check_any_ownership(records, partitions, data.draw(group_schedules(len(records), partitions)))
+
+    law()
+
+
+@pytest.mark.parametrize(
+    ("mutate", "law"),
+    [
+        (_nothing_is_read_back, _any_ownership),
+        (_closed_traces_are_not_looked_up, _any_ownership),
+        (_records_are_acknowledged_before_they_are_stored, _any_ownership),
+        (_records_are_acknowledged_and_only_folded, _any_ownership),
+        (_the_last_write_wins, check_an_old_version),
+        (_runs_that_nobody_retracted_are_not_swept_up, check_a_run_that_never_was),
+    ],
+    ids=lambda one: one.__name__.strip("_").replace("_", " "),
+)
+def test_owners_that_are_broken_break_the_law(mutate: Mutate, law: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         law()

@@ -87,6 +87,18 @@ ROWS: Final = {
     ],
     "clocks": [{"partition": one, "clock_at": (M0 + one) * NANO, "written_at": (M0 + 5) * NANO} for one in (0, 1)],
 }
+SUPERSEDED: Final = {
+    "runs": [a_run(1, "pending", version=1), a_run(4, "judged", version=1, verdict="fail")],
+    "windows": [a_window(M0, 0.0, 0.0, 0.0, version=1)],
+    "gate_states": [
+        {**MINE, "gate": "floor", "status": "firing", "why": "", "last_window": 1, "last_failure_at": 0, "version": 0}
+    ],
+    "notifications": [
+        {"project": "shop", "trip_id": "x", "transition": "tripped", "destination": "chat", "confirmed_at": None, "version": 0}
+    ],
+    "clocks": [{"partition": 0, "clock_at": 0, "written_at": 0}],
+}
+"""Stored before: what no panel counts any more."""
 CHOSEN: Final = {"project": b"shop".hex().upper(), "agent": "-", "dimension": b"verdict".hex().upper(), "length": "300"}
 
 
@@ -108,6 +120,7 @@ def sql_of(title: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("dashboard")
+    ask("tracegrade", made, [], SUPERSEDED)
     ask("tracegrade", made, [], ROWS)
     return made
 
@@ -205,7 +218,7 @@ def test_a_series_is_in_the_order_of_time(title: str, shown: dict[str, Said]) ->
 
 
 def test_variables_offer_what_there_is_by_hexadecimal_value(folder: Path) -> None:
-    asked = [filled(one["query"]["rawSql"]) for one in VARIABLES.values()]
+    asked = [filled(one["query"]) for one in VARIABLES.values()]
     offered = {name: said.rows for name, said in zip(VARIABLES, ask("grafana", folder, asked), strict=True)}
     texts = {name: [row["text"] for row in rows] for name, rows in offered.items()}
     assert texts == {

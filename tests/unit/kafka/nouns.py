@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
@@ -10,6 +11,8 @@ from pipeline.model.run import Cohort
 from pipeline.model.span import Event, Link, Span, bytes_value, seal
 from pipeline.model.topology import DEAD_LETTERS, JUDGE, TOUCHED, TRIPS, DeadLetter, Topic
 from pipeline.model.window import Touched, Trip
+
+LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 projects = st.sampled_from(["default", "shop", "Zoë & Söhne"])
 times = st.integers(0, 2**63 - 1)
@@ -23,7 +26,9 @@ scalars: st.SearchStrategy[Any] = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=8),
     st.binary(max_size=5).map(bytes_value),
-    st.sampled_from([{"bytesValue": "not base64"}, {"bytesValue": "AP8"}, {"bytesValue": 1}, {"bytesValue": "AP8=", "other": None}]),
+    st.sampled_from(
+        [{"bytesValue": "not base64"}, {"bytesValue": "AP8"}, {"bytesValue": 1}, {"bytesValue": "AP8=", "other": None}]
+    ),
 )
 values = st.recursive(
     scalars,
@@ -31,7 +36,9 @@ values = st.recursive(
     max_leaves=6,
 )
 attributes = st.dictionaries(st.text(max_size=6), values, max_size=4)
-resources = st.sampled_from([{}, {"service.name": "shop"}, {"service.name": "shop", "host.id": b"\0".hex(), "pid": 7}]) | attributes
+resources = (
+    st.sampled_from([{}, {"service.name": "shop"}, {"service.name": "shop", "host.id": b"\0".hex(), "pid": 7}]) | attributes
+)
 spans = st.builds(
     Span,
     project=projects,

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -179,10 +180,11 @@ async def test_when_there_is_no_more_room_senders_are_asked_to_wait(brokers: Moc
 
 async def test_closing_waits_for_what_was_sent(brokers: MockBrokers) -> None:
     async with _producer(brokers) as producer:
-        brokers.delay(300)
+        brokers.delay(100)
         sending = asyncio.ensure_future(producer.send([_record(b"last")]))
         await asyncio.sleep(0)
     await sending
+    brokers.delay(0)
     assert _values(brokers.stored(TOPIC, PARTITIONS)) == [b"last"]
     with pytest.raises(TemporaryError, match="closed"):
         await producer.send([_record(b"later")])
@@ -210,7 +212,12 @@ async def test_many_reports_wake_the_loop_few_times(brokers: MockBrokers, monkey
     wake = loop.call_soon_threadsafe
     async with _producer(brokers) as producer:
         await producer.send([_record(b"x", n) for n in range(PARTITIONS)])
-        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *of: (woken.append(1), wake(*of))[1])
+
+        def counted(*call: Any) -> asyncio.Handle:
+            woken.append(1)
+            return wake(*call)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
         await producer.send([_record(b"x", n % PARTITIONS) for n in range(1000)])
         monkeypatch.undo()
     assert len(woken) <= 100
@@ -218,10 +225,11 @@ async def test_many_reports_wake_the_loop_few_times(brokers: MockBrokers, monkey
 
 async def test_a_sender_that_hangs_up_disturbs_nobody(brokers: MockBrokers) -> None:
     async with _producer(brokers) as producer:
-        brokers.delay(200)
+        brokers.delay(100)
         leaving = asyncio.ensure_future(producer.send([_record(b"left")]))
         staying = asyncio.ensure_future(producer.send([_record(b"stayed")]))
         await asyncio.sleep(0)
         leaving.cancel()
         await staying
+        brokers.delay(0)
         assert _values(brokers.stored(TOPIC, PARTITIONS)) == [b"left", b"stayed"]

@@ -7,7 +7,7 @@ import pytest
 from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.kafka.nouns import feedback, judgments, ordered, others, spans, unreceived
+from unit.kafka.nouns import LAWS, feedback, judgments, ordered, others, spans, unreceived
 
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Incoming, Outgoing, decode, encode
 from pipeline.errors import PermanentError
@@ -38,6 +38,7 @@ def _check(topic: Topic, nouns: list[Any], partitions: int) -> list[Any]:
     return found
 
 
+@LAWS
 @given(st.lists(st.one_of(spans, judgments, feedback), max_size=5), partition_counts)
 def test_whatever_concerns_a_trace_arrives_as_it_was_sent(nouns: list[Any], partitions: int) -> None:
     found = _check(TRACES, nouns, partitions)
@@ -47,6 +48,7 @@ def test_whatever_concerns_a_trace_arrives_as_it_was_sent(nouns: list[Any], part
 
 
 @pytest.mark.parametrize(("topic", "nouns"), others, ids=[topic.name for topic, _ in others])
+@LAWS
 @given(st.data(), partition_counts)
 def test_whatever_else_travels_arrives_as_it_was_sent(
     topic: Topic, nouns: st.SearchStrategy[Any], data: st.DataObject, partitions: int
@@ -90,7 +92,11 @@ def test_large_nouns_share_a_record_up_to_256_kib() -> None:
 
 def test_one_thing_that_is_larger_than_a_record_travels_alone() -> None:
     text = "x" * (3 * 1024 * 1024)
-    around: list[Any] = [a_span("00000000000000a1"), a_span("00000000000000a2", attributes={"t": text}), a_span("00000000000000a3")]
+    around: list[Any] = [
+        a_span("00000000000000a1"),
+        a_span("00000000000000a2", attributes={"t": text}),
+        a_span("00000000000000a3"),
+    ]
     assert [len(decode(arrived(record)).records) for record in encode(TRACES, around, 4)] == [1, 1, 1]
     request = JudgeRequest("default", "ab" * 16, "r", "a", 1, "h", text, (), "p", 1.0, 0, 0)
     (record,) = encode(JUDGE, [request], 4)
@@ -187,11 +193,14 @@ def test_spans_whose_writer_does_not_say_were_received_when_the_broker_took_them
         ({"kind": b"feedback"}, b'[{"project":"shop","trace_id":"t","id":"f","value":NaN}]', "no JSON list"),
     ],
 )
-def test_a_record_that_says_nothing_is_refused_with_the_reason(headers: dict[str, bytes | None], value: bytes, reason: str) -> None:
+def test_a_record_that_says_nothing_is_refused_with_the_reason(
+    headers: dict[str, bytes | None], value: bytes, reason: str
+) -> None:
     with pytest.raises(PermanentError, match=reason):
         decode(_spans_record(value, **headers))
 
 
+@LAWS
 @given(st.binary(max_size=60), st.sampled_from([b"spans", b"judgment", b"feedback"]), st.none() | st.binary(max_size=4))
 def test_no_bytes_raise_anything_but_permanent_error(value: bytes, kind: bytes, received_at: bytes | None) -> None:
     try:

@@ -60,13 +60,33 @@ NOUNS: dict[str, list[Any]] = {
     ],
     "judgment": [
         Judgment(
-            "shop", TRACE, "r1", 8, "h", "c", "grounded", Outcome.PASS, 4.0, "", "says so", "é", "m", 3, 10, 2, 0.25, ("family",), T0
+            "shop",
+            TRACE,
+            "r1",
+            8,
+            "h",
+            "c",
+            "grounded",
+            Outcome.PASS,
+            4.0,
+            "",
+            "says so",
+            "é",
+            "m",
+            3,
+            10,
+            2,
+            0.25,
+            ("family",),
+            T0,
         ),
         Judgment("shop", TRACE, "r1", 8, "h", "c", "tone", Outcome.GRADER_ERROR, unresolved="grader_error", judged_ns=T0),
     ],
     "feedback": [Feedback("shop", TRACE, "f1", -1.0, "r1", "ann", "wrong", T0)],
     "judge_request": [
-        JudgeRequest("shop", TRACE, "r1", "support", 8, "h", "transcript", (("grounded", "c"),), "p", 0.5, T0, T0 + 9, ("gpt-4.1",))
+        JudgeRequest(
+            "shop", TRACE, "r1", "support", 8, "h", "transcript", (("grounded", "c"),), "p", 0.5, T0, T0 + 9, ("gpt-4.1",)
+        )
     ],
     "touched": [Touched("shop", COHORT, 1_790_000_000_000_000_000)],
     "trip": [

@@ -8,7 +8,7 @@ from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData as WireTracesData
-from unit.kafka.nouns import attributes, ordered, spans, unreceived
+from unit.kafka.nouns import LAWS, attributes, ordered, spans, unreceived
 
 from collectors.otlp import protobuf
 from collectors.otlp.decoding import MAX_DEPTH
@@ -28,6 +28,7 @@ def _again(span: Span) -> Span:
     return found
 
 
+@LAWS
 @given(st.lists(spans, max_size=6))
 def test_what_is_written_reads_as_the_same_spans(some: list[Span]) -> None:
     mine = [msgspec.structs.replace(span, project="shop", received_ns=7) for span in some]
@@ -37,6 +38,7 @@ def test_what_is_written_reads_as_the_same_spans(some: list[Span]) -> None:
     assert ordered(decoded.spans) == ordered(sealed)
 
 
+@LAWS
 @given(st.lists(spans, max_size=6))
 def test_the_size_that_is_foretold_is_never_too_small_and_hardly_too_large(some: list[Span]) -> None:
     data = TracesData()
@@ -62,7 +64,9 @@ def test_resources_and_scopes_are_said_once() -> None:
 
 
 def test_another_reader_finds_bytes_as_bytes_and_numbers_as_numbers() -> None:
-    span = a_span(attributes={"raw": bytes_value(b"\x00\xff"), "int": 1, "float": 1.0, "yes": True, "nothing": None, "nan": "NaN"})
+    span = a_span(
+        attributes={"raw": bytes_value(b"\x00\xff"), "int": 1, "float": 1.0, "yes": True, "nothing": None, "nan": "NaN"}
+    )
     message = WireTracesData.FromString(encode([span]))
     written = message.resource_spans[0].scope_spans[0].spans[0].attributes
     assert {pair.key: pair.value.WhichOneof("value") for pair in written} == {
@@ -103,6 +107,7 @@ def test_what_otlp_cannot_say_is_refused_with_the_span_named(span: Span, reason:
         encode([a_span("00000000000000b2"), span])
 
 
+@LAWS
 @given(attributes)
 def test_a_resource_is_kept(resource: dict[str, Any]) -> None:
     span = a_span(resource=resource)

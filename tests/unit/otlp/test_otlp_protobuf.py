@@ -5,7 +5,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from unit.otlp.wire_forms import request, text, wire_span
 
 from collectors.otlp import protobuf
-from collectors.otlp.decoding import MAX_DEPTH
+from collectors.otlp.decoding import MAX_DEPTH, MAX_SPAN
 from pipeline.errors import PermanentError
 
 PLACEHOLDER = "five!"
@@ -83,3 +83,16 @@ def test_traces_data_reads_the_same() -> None:
     message = request(wire_span())
     data = TracesData(resource_spans=message.resource_spans)
     assert protobuf.decode(data.SerializeToString(), "p", 1) == protobuf.decode(message.SerializeToString(), "p", 1)
+
+
+def test_a_span_that_no_record_could_hold_costs_itself_alone() -> None:
+    message = request(wire_span(name="before"), wire_span(attributes=[text("a", "x" * MAX_SPAN)]), wire_span(name="after"))
+    decoded = protobuf.decode(message.SerializeToString(), "p", 1)
+    assert ([span.name for span in decoded.spans], decoded.rejected) == (["before", "after"], 1)
+    assert "a span is larger than" in decoded.message
+
+
+def test_a_resource_that_no_record_could_hold_costs_its_spans() -> None:
+    body = request(wire_span(), service="x" * MAX_SPAN).SerializeToString() + request(wire_span(name="fine")).SerializeToString()
+    decoded = protobuf.decode(body, "p", 1)
+    assert ([span.name for span in decoded.spans], decoded.rejected) == (["fine"], 1)

@@ -61,7 +61,11 @@ class AgendaAgainstADictionary(RuleBasedStateMachine):
     def both_say_the_same(self) -> None:
         assert len(self.agenda) == len(self.wakes)
         assert {key for key in KEYS if key in self.agenda} == self.wakes.keys()
-        assert self.agenda.next_wake == max(min(self.wakes.values()), self.not_before) if self.wakes else self.agenda.next_wake is None
+        assert (
+            self.agenda.next_wake == max(min(self.wakes.values()), self.not_before)
+            if self.wakes
+            else self.agenda.next_wake is None
+        )
 
 
 TestAgendaAgainstADictionary = AgendaAgainstADictionary.TestCase

@@ -23,7 +23,7 @@ class Delivered(NamedTuple):
     """What the client hands over of one partition: the next records of its fetch, which may be of a former assignment."""
 
     partition: int
-    count: int
+    size: int
     what: str
     """``next``; ``skip``: a fetch was dropped; ``again``: from some way back; ``former``: of another generation."""
 
@@ -48,10 +48,10 @@ class Client:
         if one.what == "skip":
             self.fetch[one.partition] += 1
         elif one.what == "again":
-            self.fetch[one.partition] = max(self.fetch[one.partition] - one.count, 0)
+            self.fetch[one.partition] = max(self.fetch[one.partition] - one.size, 0)
         generation = GENERATION - 1 if one.what == "former" else GENERATION
         gap = False
-        for offset in range(self.fetch[one.partition], min(self.fetch[one.partition] + one.count, self.end)):
+        for offset in range(self.fetch[one.partition], min(self.fetch[one.partition] + one.size, self.end)):
             expected = self.assignment.expects(one.partition, offset, generation)
             if expected is None:
                 gap = True

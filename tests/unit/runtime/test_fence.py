@@ -116,7 +116,7 @@ async def test_every_call_of_a_store_goes_through_it() -> None:
         assert inspect.signature(through) == inspect.signature(own)
     fence.fall()
     for name in names:
-        arguments = [parameter for parameter in inspect.signature(getattr(store, name)).parameters.values()]
+        arguments = inspect.signature(getattr(store, name)).parameters.values()
         with pytest.raises(LostOwnershipError):
             await getattr(fenced, name)(*[()] * sum(one.default is one.empty for one in arguments))
 

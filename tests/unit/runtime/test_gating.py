@@ -17,7 +17,7 @@ from pipeline.errors import TemporaryError
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.run import Cohort
 from pipeline.model.time import MINUTE, SECOND
-from pipeline.model.topology import GATE, TOUCHED, bucket_of_agent
+from pipeline.model.topology import GATE, TOUCHED, Topic, bucket_of_agent
 from pipeline.model.version import TraceVersion
 from pipeline.model.window import Notification, Touched, Window
 from pipeline.runtime import guard
@@ -64,6 +64,7 @@ class Node:
         self.acknowledged: list[tuple[int, int]] = []
         self.clocks: dict[int, int] = dict.fromkeys(range(PARTITIONS), START)
         self.reads = 0
+        self.published: list[Any] = []
         self.clock_trouble: deque[Exception] = deque()
         self.store = MemoryGateStore() if store is None else store
         self.now = START
@@ -72,8 +73,9 @@ class Node:
             owner, self._read_clocks, PARTITIONS, dead_letters, lambda *done: self.acknowledged.append(done), ManualClock(START)
         )
 
-    async def _publish(self, *_: Any) -> None:
-        return None
+    async def _publish(self, topic: Topic, records: Sequence[Any]) -> None:
+        assert topic in GATE.writes
+        self.published += records
 
     async def _read_clocks(self) -> Mapping[int, int]:
         self.reads += 1
@@ -288,7 +290,9 @@ class Nodes:
     async def step(self) -> None:
         """Let every node take what there is, and do what is due."""
         for node, share in self._nodes:
-            await node.gating.take([one for partition in share for one in self.log.partitions[partition][self._taken[partition] :]])
+            await node.gating.take(
+                [one for partition in share for one in self.log.partitions[partition][self._taken[partition] :]]
+            )
             self._taken |= {partition: len(self.log.partitions[partition]) for partition in share}
             node.now, node.clocks = self.now, dict.fromkeys(range(PARTITIONS), self.now)
             await node.tick(0)
@@ -297,9 +301,7 @@ class Nodes:
     def seen(self) -> Seen:
         """All that can be seen, whichever node told it."""
         told = [seen(world) for world in self.worlds]
-        return told[0]._replace(
-            pager=set().union(*(one.pager for one in told)), chat=set().union(*(one.chat for one in told))
-        )
+        return told[0]._replace(pager=set().union(*(one.pager for one in told)), chat=set().union(*(one.chat for one in told)))
 
 
 def _owner_of(share: frozenset[int]) -> Callable[[str, str], bool]:
@@ -330,7 +332,9 @@ shares = st.sets(st.sampled_from(sorted(HOME.values()))).map(lambda some: frozen
 
 @settings(deadline=None)
 @given(st.lists(shares, min_size=len(story()), max_size=len(story())))
-def test_two_nodes_give_together_what_one_gives_and_write_nothing_of_each_others_agents(assignments: list[frozenset[int]]) -> None:
+def test_two_nodes_give_together_what_one_gives_and_write_nothing_of_each_others_agents(
+    assignments: list[frozenset[int]],
+) -> None:
     plain = asyncio.run(tell(GateWorld(), story()))
     nodes = asyncio.run(told_by(assignments))
     assert nodes.seen() == seen(plain)

@@ -118,7 +118,9 @@ def test_everything_about_one_thing_is_in_one_partition_however_many_there_are(
 
 
 @given(names, names, partition_counts, st.integers(1, 8))
-def test_more_partitions_part_what_was_together_and_join_nothing(project: str, trace_id: str, partitions: int, times: int) -> None:
+def test_more_partitions_part_what_was_together_and_join_nothing(
+    project: str, trace_id: str, partitions: int, times: int
+) -> None:
     one = Feedback(project, trace_id, "f", 1.0)
     assert TRACES.partition_of(one, partitions * times) % partitions == TRACES.partition_of(one, partitions)
 

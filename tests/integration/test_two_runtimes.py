@@ -1,0 +1,395 @@
+"""One scenario, two runtimes: recorded spans through the embedded product, and through two collectors, Kafka, two workers and a
+ClickHouse server over HTTP. The spans are the same and the order is not; what is stored is equal, and is what a person expected.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from clickhouse_front import Front
+from clickhouse_front_databases import a_database
+from cluster import Cluster, Process, ended_well
+from kafka_broker import Broker
+from serving import tracegrade
+from two_runtimes import (
+    MAY_DIFFER,
+    Deliveries,
+    Request,
+    Rows,
+    Scenario,
+    comparable,
+    deliver,
+    differences,
+    rows,
+    scenario,
+)
+
+from collectors.kafka.producer import KafkaProducer
+from collectors.kafka.publisher import KafkaPublisher
+from pipeline.apps.compose import Product
+from pipeline.apps.demo.receiver import Pager
+from pipeline.config.store import StoreSettings
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.judges.scripted import MODEL, ScriptedJudge
+from pipeline.model.result import Feedback
+from pipeline.model.time import MINUTE, SECOND, minute_of
+from pipeline.model.topology import TRACES
+from pipeline.model.window import Transition
+from pipeline.runtime.facts import store_facts
+from sinks.clickhouse.board import Accounting
+from sinks.clickhouse.store import Store
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+CALIBRATION: Final = Path(__file__).parents[2] / "pipeline" / "apps" / "demo" / "calibration.yaml"
+PATIENCE_S: Final = 90.0
+NAMES: Final = ("embedded", "Kafka")
+STAGES: Final = ("assemble", "judge", "gate")
+ROOM: Final = 50 * SECOND
+"""From sending to the time at which windows are final: everything must be graded by then, as a late result amends a window."""
+START_UP: Final = 15 * SECOND
+"""How long starting everything usually takes; where it takes longer, the scenario happens a minute later."""
+
+
+class Runtime(NamedTuple):
+    """A running installation, and how this scenario reaches it."""
+
+    store: Store
+    pager: Pager
+    endpoints: tuple[str, ...]
+    say: Callable[[list[Feedback]], Awaitable[None]]
+    """Hand over what people said."""
+    idle: Callable[[], Awaitable[bool]]
+    """Whether nothing is on its way between its parts."""
+
+    async def deliver(self, requests: list[Request]) -> int:
+        return await asyncio.to_thread(deliver, requests, self.endpoints)
+
+    async def query(self, sql: str) -> list[dict[str, Any]]:
+        return await self.store._read(lambda database: database.query(sql))
+
+    async def rows(self) -> Rows:
+        return await self.store._read(rows)
+
+
+class Schedule(NamedTuple):
+    """Waits that end when the windows of a past minute are final soon: workers live by the wall clock."""
+
+    whole_minute_ns: int
+    deadline_ns: int
+
+    @classmethod
+    def from_now(cls, now: int) -> "Schedule":
+        """The windows of the last whole minute but one are final after the usual start-up and the room that grading needs."""
+        whole = minute_of(now) - MINUTE
+        return cls(whole, now + START_UP + ROOM - whole)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Both kinds of dimensions become final together: the judge's deadline, and the idle timeout and a minute."""
+        return {"deadline": f"{self.deadline_ns // 10**6}ms", "idle_timeout": f"{(self.deadline_ns - MINUTE) // 10**6}ms"}
+
+    def minute(self, now: int) -> int:
+        """The earliest past minute whose windows are final when there was room enough."""
+        minutes = (self.whole_minute_ns - MINUTE, self.whole_minute_ns)
+        found = next((minute for minute in minutes if self.final_at(minute) - now >= ROOM), None)
+        assert found is not None, "the installations took more than a minute and a half to start"
+        return found
+
+    def final_at(self, minute: int) -> int:
+        return minute + MINUTE + self.deadline_ns
+
+
+def configuration(played: Scenario, schedule: Schedule, judge: str, pager: str) -> dict[str, Any]:
+    """What both runtimes are configured with, apart from where their store is."""
+    written = played.configuration
+    return {
+        **written,
+        "assemble": {**written["assemble"], "idle_timeout": schedule.settings["idle_timeout"]},
+        "judge": {"base_url": judge, "model": MODEL, "calibration": str(CALIBRATION), "deadline": schedule.settings["deadline"]},
+        "alerts": [{"name": "pager", "webhook": pager}],
+    }
+
+
+@asynccontextmanager
+async def embedded(played: Scenario, schedule: Schedule, judge: str, folder: Path) -> AsyncIterator[Runtime]:
+    """The product in one process, on a folder."""
+    async with AsyncExitStack() as stack:
+        pager = await stack.enter_async_context(Pager())
+        settings = TracegradeSettings.model_validate(
+            {
+                **configuration(played, schedule, judge, pager.url),
+                "project": played.project,
+                "store": StoreSettings(path=folder / "data"),
+                "receiver": {"http_port": 0, "grpc_port": 0},
+            }
+        )
+        store = await asyncio.to_thread(Store.open, settings.store)
+        stack.push_async_callback(store.close)
+        product = await stack.enter_async_context(Product(settings, store))
+
+        async def say(feedback: list[Feedback]) -> None:
+            await store_facts(store, feedback)
+            await product.pipeline.feed(feedback)
+
+        async def idle() -> bool:
+            assert product.pipeline.failed is None
+            return not product.pipeline.desk.busy and not product.pipeline.intake.busy
+
+        yield Runtime(store, pager, (product.served.http_url,), say, idle)
+
+
+class Workers(NamedTuple):
+    """The installation over Kafka."""
+
+    runtime: Runtime
+    cluster: Cluster
+    workers: tuple[Process, ...]
+    collectors: tuple[Process, ...]
+
+    def partitions(self, column: str) -> dict[str, dict[int, Any]]:
+        """What ``tracegrade lag`` says of each partition of each stage."""
+        said = tracegrade("lag", "--json", "-c", self.cluster.config)
+        assert said.code == 0, said.err
+        return {group["node"]: {one["partition"]: one[column] for one in group["partitions"]} for group in said.json}
+
+
+@asynccontextmanager
+async def over_kafka(
+    played: Scenario, schedule: Schedule, judge: str, folder: Path, broker: Broker, front: Front
+) -> AsyncIterator[Workers]:
+    """Two collectors and two workers on a broker and a ClickHouse server."""
+    async with AsyncExitStack() as stack:
+        pager = await stack.enter_async_context(Pager())
+        database = stack.enter_context(a_database(front.url)).database
+        written = configuration(played, schedule, judge, pager.url)
+        more = "\n".join(f"{key}: {json.dumps(value)}" for key, value in written.items())
+        cluster = await asyncio.to_thread(
+            lambda: Cluster(broker, front, folder, more=more, project=played.project, database=database)
+        )
+        workers = tuple(stack.enter_context(cluster.worker()) for _ in range(2))
+        entered = [stack.enter_context(cluster.collector()) for _ in range(2)]
+        for stage in STAGES:
+            await asyncio.to_thread(cluster.shared_by, 2, stage)
+        store = await stack.enter_async_context(cluster.store())
+        producer = await stack.enter_async_context(KafkaProducer(cluster.kafka, os.environ))
+        partitions = {TRACES.name: cluster.kafka.partitions}
+
+        async def say(feedback: list[Feedback]) -> None:
+            await KafkaPublisher(producer, partitions)(TRACES, feedback)
+
+        async def idle() -> bool:
+            return not any((await asyncio.to_thread(cluster.backlog)).values())
+
+        # The first collector is spoken to over HTTP, the second one over gRPC.
+        runtime = Runtime(store, pager, (entered[0][1], f"grpc://{entered[1][2]}"), say, idle)
+        yield Workers(runtime, cluster, workers, tuple(process for process, _, _ in entered))
+
+
+async def until(what: str, runtime: Runtime, holds: Callable[[Runtime], Awaitable[object]]) -> None:
+    """Wait until something holds, and say what there is instead where it never does."""
+    end = time.monotonic() + PATIENCE_S
+    found = await holds(runtime)
+    while not found:
+        assert time.monotonic() < end, (
+            f"never {what}: {await runtime.store.accounting('two-runtimes')}, {await runtime.store.trips()}"
+        )
+        await asyncio.sleep(0.2)
+        found = await holds(runtime)
+
+
+def stored(spans: int, feedback: int) -> Callable[[Runtime], Awaitable[bool]]:
+    """Everything that was sent is stored and folded, and whatever was asked of the judge is answered."""
+
+    async def holds(runtime: Runtime) -> bool:
+        (counted,) = await runtime.query(
+            "SELECT (SELECT count() FROM spans FINAL) AS spans, (SELECT count() FROM feedback FINAL) AS feedback"
+        )
+        if counted != {"spans": spans, "feedback": feedback} or not await runtime.idle():
+            return False
+        accounting = await runtime.store.accounting("two-runtimes")
+        return not accounting.open_traces and not accounting.pending
+
+    return holds
+
+
+def tripped(trips: int) -> Callable[[Runtime], Awaitable[bool]]:
+    async def holds(runtime: Runtime) -> bool:
+        return len(await runtime.store.trips()) >= trips
+
+    return holds
+
+
+async def settled(runtime: Runtime) -> bool:
+    """Minutes are written when all that follows from them is."""
+    unconfirmed = await runtime.store.unconfirmed_notifications()
+    return not await runtime.store.stale_minutes(0) and not unconfirmed and await runtime.idle()
+
+
+async def play(played: Scenario, schedule: Schedule, one: Runtime, other: Runtime) -> None:
+    """Send everything to both, each in its own order, and wait until no gate has anything more to say."""
+    both = one, other
+    minute = schedule.minute(time.time_ns())
+    deliveries = Deliveries.of(played, minute)
+    feedback = deliveries.feedback(played, time.time_ns())
+    spans, said = sum(recorded.spans for recorded in played.recordings), len(feedback)
+    await one.say(feedback)
+    sent = await asyncio.gather(one.deliver(list(deliveries.as_recorded())), other.deliver(list(deliveries.backwards())))
+    assert min(sent) > 0
+    await asyncio.gather(until("graded", one, stored(spans - 2, said)), until("graded", other, stored(spans - 2, 0)))
+    await other.say(feedback)
+    await until("heard", other, stored(spans - 2, said))
+    late = list(deliveries.late["graded"])
+    await asyncio.gather(one.deliver(late * 2), other.deliver(late * 3))
+    await asyncio.gather(*(until("graded anew", each, stored(spans - 1, said)) for each in both))
+    assert time.time_ns() < schedule.final_at(minute), "the machine is too slow: windows were final before all was graded"
+
+    trips = played.expected["counts"]["trips"]
+    await asyncio.gather(*(until("tripped", each, tripped(trips)) for each in both))
+    late = list(deliveries.late["final"])
+    await asyncio.gather(one.deliver(late * 3), other.deliver(late * 2))
+    await asyncio.gather(*(until("amended", each, stored(spans, said)) for each in both))
+    await asyncio.gather(*(until("settled", each, settled) for each in both))
+
+
+@pytest.mark.timeout(400)
+async def test_a_scenario_gives_equal_rows_in_both_runtimes(
+    empty_broker: Broker, front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played = scenario()
+    schedule = Schedule.from_now(time.time_ns())
+    async with ScriptedJudge() as judge, AsyncExitStack() as stack:
+        kafka = await stack.enter_async_context(over_kafka(played, schedule, judge.url, tmp_path, empty_broker, front))
+        alone = await stack.enter_async_context(embedded(played, schedule, judge.url, tmp_path))
+        owners = await asyncio.to_thread(kafka.partitions, "owner")
+        await play(played, schedule, alone, kafka.runtime)
+        assert await asyncio.to_thread(kafka.partitions, "owner") == owners, (
+            "partitions changed hands: the test is about two workers side by side"
+        )
+        handled = acknowledged(kafka, owners, await asyncio.to_thread(kafka.partitions, "committed"))
+        both = alone, kafka.runtime
+        tables = [await each.rows() for each in both]
+        accounts = [await each.store.accounting(played.project) for each in both]
+        told = [each.pager.told for each in both]
+        ended_well([*kafka.workers, *kafka.collectors])
+    with capsys.disabled():
+        print_counts(tables, handled)
+    for found, accounting, heard in zip(tables, accounts, told, strict=True):
+        is_as_expected(played, found, accounting)
+        assert len(heard) == played.expected["counts"]["notifications"]
+        assert sorted(heard) == sorted(row["idempotency_key"] for row in found["notifications"])
+    different = {
+        table: differences(comparable(table, tables[0][table]), comparable(table, tables[1][table]), NAMES)
+        for table in MAY_DIFFER
+    }
+    assert not any(different.values()), json.dumps({table: rows for table, rows in different.items() if rows}, indent=1)
+
+
+def acknowledged(
+    kafka: Workers, owners: Mapping[str, Mapping[int, str]], committed: Mapping[str, Mapping[int, int | None]]
+) -> dict[str, dict[str, dict[int, int]]]:
+    """Return by stage and worker the records that it acknowledged of each of its partitions. The topics were empty when it got them."""
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for stage in STAGES:
+        for partition, owner in owners[stage].items():
+            found.setdefault(stage, {}).setdefault(owner, {})[partition] = committed[stage][partition] or 0
+    for stage, by_owner in found.items():
+        pids = sorted(int(owner.partition(" on ")[0].rpartition(":")[2]) for owner in by_owner)
+        assert pids == sorted(worker.pid for worker in kafka.workers), (stage, by_owner)
+    # Each of the four partitions has four traces or more.
+    assert all(count > 0 for partitions in found["assemble"].values() for count in partitions.values()), found["assemble"]
+    return found
+
+
+def print_counts(tables: list[Rows], handled: Mapping[str, Mapping[str, Mapping[int, int]]]) -> None:
+    print(f"\n{'rows':16}{NAMES[0]:>10}{NAMES[1]:>10}")  # noqa: T201
+    for table in MAY_DIFFER:
+        print(f"{table:16}{len(tables[0][table]):>10}{len(tables[1][table]):>10}")  # noqa: T201
+    for stage, by_owner in handled.items():
+        for owner, partitions in sorted(by_owner.items()):
+            print(f"{stage}: {owner} acknowledged {dict(partitions)}")  # noqa: T201
+
+
+def is_as_expected(played: Scenario, found: Rows, accounting: Accounting) -> None:
+    """Hold what is stored against what a person read in the recordings."""
+    expected = played.expected
+    counts = {table: len(found[table]) for table in MAY_DIFFER}
+    assert counts == expected["counts"]
+    assert min(counts.values()) > 0
+    assert {name: getattr(accounting, name) for name in expected["accounting"]} == expected["accounting"]
+    runs_are_as_expected(played, found)
+    trips_are_as_expected(played, found)
+    golden_is_as_expected(played, found)
+
+
+def runs_are_as_expected(played: Scenario, found: Rows) -> None:
+    rows_of = Counter(row["run_id"] for row in found["results"] if row["series"] == "live")
+    judged = Counter(row["run_id"] for row in found["judgments"])
+    said = {
+        (
+            row["trace_id"][:8],
+            row["agent"],
+            row["environment"],
+            row["verdict"],
+            rows_of[row["run_id"]],
+            judged[row["run_id"]],
+        )
+        for row in found["runs"]
+        if row["state"] == "live"
+    }
+    assert said == {
+        (run.trace, run.agent, recorded.environment, run.verdict, run.rows, run.judgments)
+        for recorded in played.recordings
+        for run in recorded.runs
+    }
+    none = {trace_id for recorded in played.recordings for trace_id in recorded.not_an_agent_run}
+    assert {row["trace_id"][:8] for row in found["traces"] if row["state"] == "not_an_agent_run"} == none
+
+
+def trips_are_as_expected(played: Scenario, found: Rows) -> None:
+    trace_of = {row["run_id"]: row["trace_id"][:8] for row in found["runs"]}
+    floors = [row for row in found["trips"] if row["kind"] == "floor"]
+    wanted = played.expected["floor_trips"]
+    said = [{key: row[key] for key in wanted[0]} for row in floors]
+    assert sorted(said, key=str) == sorted(wanted, key=str)
+    for wanted in played.expected["incidents"]:
+        rows_of = [
+            row
+            for row in found["trips"]
+            if row["kind"] == "hard" and (row["agent"], row["environment"]) == (wanted["agent"], wanted["environment"])
+        ]
+        told = Counter(row["transition"] for row in rows_of)
+        assert told[Transition.FIRED] == 1, "one run opens an incident"
+        assert told[Transition.CLEARED] == wanted["cleared"]
+        assert len({row["trip_id"] for row in rows_of}) == 1
+        named = {trace_of[row["run_id"]]: row["retracted"] for row in rows_of if row["run_id"]}
+        assert named == {trace: trace in wanted["retracted"] for trace in wanted["runs"]}
+    (trip,) = (row for row in floors if row["environment"] == "canary")
+    (window,) = (
+        row
+        for row in found["windows"]
+        if (row["cohort_id"], row["length_s"], row["dimension"]) == (trip["cohort_id"], 60, "verdict")
+    )
+    wanted = played.expected["canary_in_the_end"]
+    assert {key: window[key] for key in wanted} == wanted
+
+
+def golden_is_as_expected(played: Scenario, found: Rows) -> None:
+    trace_of = {row["run_id"]: row["trace_id"][:8] for row in found["runs"]}
+    said = []
+    for case in found["golden_cases"]:
+        members = [row for row in found["golden_members"] if row["case_id"] == case["case_id"]]
+        failing = sorted(trace_of[row["run_id"]] for row in members if row["failing"])
+        assert case["runs"] == len(failing)
+        said.append(
+            {"agent": case["agent"], "input": json.loads(case["body"])["input"], "state": case["state"], "failing": failing}
+        )
+    wanted = [{**one, "failing": sorted(one["failing"])} for one in played.expected["golden"]]
+    assert sorted(said, key=str) == sorted(wanted, key=str)
