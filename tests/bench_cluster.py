@@ -75,7 +75,9 @@ class ClusterReport(msgspec.Struct, frozen=True):
         """Return the report as lines, each beside its ratio to the floor."""
         floor = self.embedded.bare_decoding
         lines = [self.embedded.table(), f"over Kafka, {PARTITIONS} partitions, broker and store on the same machine:"]
-        lines.append(f"{'from nouns to the broker':42} {self.produced:10,.0f} spans/s   {self.produced / floor:7.4f} of the floor")
+        lines.append(
+            f"{'from nouns to the broker':42} {self.produced:10,.0f} spans/s   {self.produced / floor:7.4f} of the floor"
+        )
         for one in self.drained:
             name = f"from Kafka to stored scores, {one.workers} worker{'s' if one.workers > 1 else ''}"
             rate = one.spans_per_second
@@ -83,7 +85,9 @@ class ClusterReport(msgspec.Struct, frozen=True):
             lines.append(f"{'':42} {rate / self.embedded.scored:10.2f} of the embedded product")
             cpu = f"CPU in µs a span: workers {one.worker_cpu:.0f}, broker {one.broker_cpu:.0f}, store {one.store_cpu:.0f}"
             lines.append(f"{'':42} {cpu}")
-        lines.append(f"{'a worker dies, another has taken over after':42} {self.takeover_s:10.1f} s (session {self.session_s:.0f} s)")
+        lines.append(
+            f"{'a worker dies, another has taken over after':42} {self.takeover_s:10.1f} s (session {self.session_s:.0f} s)"
+        )
         lines.append(f"{f'{self.open_traces:,} open traces are read back in':42} {self.read_back_s:10.1f} s")
         return "\n".join(lines)
 
@@ -153,7 +157,7 @@ class Bench:
             before = sum(map(cpu_s, pids)), cpu_s(self._broker.pid), cpu_s(self._front.pid)
             began = time.perf_counter()
             producing = await self.fill(cluster, spans)
-            while (done := await store.accounting("bench")).received < traces or done.open_traces:
+            while (done := await store.accounting("bench")).received < traces or done.open_traces:  # noqa: ASYNC110 - others work
                 await asyncio.sleep(0.1)
             seconds = time.perf_counter() - began
             after = sum(map(cpu_s, pids)), cpu_s(self._broker.pid), cpu_s(self._front.pid)

@@ -305,6 +305,7 @@ def _late_write(first: Record, then: Sequence[Record]) -> tuple[list[Record], li
         Event("produce", records=(0,)),
         Event("take", count=9),
         Event("rebalance", owners=(1,)),
+        Event("pass"),  # whoever read back rests from here on
         Event("produce", records=tuple(range(1, len(then) + 1))),
         Event("take", count=9),
         Event("pass", count=20),

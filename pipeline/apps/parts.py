@@ -106,5 +106,3 @@ def _asking(judges: Mapping[str, Judge], entry_of: Callable[[str], str]) -> Ask:
 def judged_by_nobody(*_: object) -> Awaitable[Judgment]:
     """Stand where no judge is configured; nothing is ever asked then."""
     raise AssertionError("a judgment was asked for, and no judge is configured")
-
-

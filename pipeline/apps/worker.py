@@ -69,7 +69,9 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
         for consumer in consumers:
             stack.push_async_callback(consumer.stop)
         await asyncio.gather(*(consumer.start() for consumer in consumers))
-        log.info("working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes))
+        log.info(
+            "working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes)
+        )
         collect_less_often()
         code = await until_told(stop, lambda: _failed(consumers))
     log.info("stopped")
@@ -87,6 +89,10 @@ def _health(consumers: Sequence[Consumer]) -> list[web.RouteDef]:
 
     async def readyz(_: web.Request) -> web.Response:
         waiting = [consumer.node.name for consumer in consumers if not consumer.ready]
-        return web.Response(status=503, text=f"waiting for partitions: {', '.join(waiting)}\n") if waiting else web.Response(text="ok\n")
+        return (
+            web.Response(status=503, text=f"waiting for partitions: {', '.join(waiting)}\n")
+            if waiting
+            else web.Response(text="ok\n")
+        )
 
     return [web.get("/healthz", healthz), web.get("/readyz", readyz)]

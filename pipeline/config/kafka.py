@@ -41,7 +41,9 @@ class KafkaSettings(Settings):
     @classmethod
     def _long_enough(cls, retention: int) -> int:
         if retention < LEAST_RETENTION:
-            raise ValueError("records are kept for at least 7d: what a worker did not read by then would be lost; write 7d or more")
+            raise ValueError(
+                "records are kept for at least 7d: what a worker did not read by then would be lost; write 7d or more"
+            )
         return retention
 
     @model_validator(mode="after")

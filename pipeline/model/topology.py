@@ -87,7 +87,9 @@ TOUCHED: Final = Topic("tracegrade.touched", "(project, agent)", _of_agent)
 TRIPS: Final = Topic("tracegrade.trips", "(project, agent)", _of_agent)
 DEAD_LETTERS: Final = Topic("tracegrade.dead-letters", "(project, origin)", _of_project)
 
-ASSEMBLE: Final = Node("assemble", reads=TRACES, writes=(JUDGE, TOUCHED, TRACES, DEAD_LETTERS), owns="runs and results of its traces")
+ASSEMBLE: Final = Node(
+    "assemble", reads=TRACES, writes=(JUDGE, TOUCHED, TRACES, DEAD_LETTERS), owns="runs and results of its traces"
+)
 JUDGING: Final = Node(
     "judge", reads=JUDGE, writes=(TRACES, DEAD_LETTERS), owns="nothing: its judgments go back to the owner of the trace"
 )

@@ -11,6 +11,7 @@ from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.time import SECOND
 from pipeline.model.topology import TRACES, Publish
 from pipeline.runtime.clock import Clock
+from pipeline.runtime.fence import LostOwnershipError
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.telemetry import Telemetry
 
@@ -66,7 +67,8 @@ class JudgeDesk:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LostOwnershipError):
             log.error("judgments could not be kept", error=repr(error))
 
     async def close(self) -> None:

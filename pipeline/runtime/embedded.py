@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.result import JudgeRequest
 from pipeline.model.span import Span
 from pipeline.model.time import MINUTE
 from pipeline.model.topology import ASSEMBLE, GATE, JUDGING, Record

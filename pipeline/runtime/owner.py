@@ -115,7 +115,9 @@ class TraceOwner:
         """A trace whose facts are all older than the idle timeout had been closed by the time that its clock shows."""
         if not self._agendas:  # a worker more than there are partitions
             return []
-        oldest = min(clocks.get(partition, 0) for partition in self._agendas) - self._assembly.settings.idle_timeout - MARGIN
+        # Of all partitions: where their number has grown, these traces were in others before.
+        known = min(clocks.values(), default=0) if self._agendas.keys() <= clocks.keys() else 0
+        oldest = known - self._assembly.settings.idle_timeout - MARGIN
         return await until_it_works("read back", lambda: self._store.unfinished(self._buckets, max(oldest, 0)))
 
     def _take_up(self, key: TraceKey, state: TraceState, clocks: Mapping[int, int], wall: int) -> None:

@@ -27,6 +27,7 @@ from serving import eventually
 
 from pipeline.apps.demo.receiver import Pager
 from pipeline.judges.scripted import MODEL, ScriptedJudge
+from sinks.clickhouse.connection import connect
 from sinks.clickhouse.store import Store
 
 TESTS: Final = Path(__file__).parents[1]
@@ -47,6 +48,7 @@ gates: [{{name: {gate}, kind: hard, dimensions: [no_deletion], quiet: 2h}}]
 alerts: [{{name: {pager}, webhook: "{url}"}}]
 """
 TOLD: Final = ("warning", "error", "critical")
+_OUTCOME: Final = "SELECT outcome FROM results FINAL WHERE run_id = {run:String} AND dimension = {dimension:String} AND weight > 0"
 
 
 class Outside:
@@ -158,6 +160,15 @@ class Rig:
         except AssertionError:
             owners = {stage: self.cluster.owners(stage) for stage in STAGES}
             raise AssertionError(f"{workers} workers never owned everything: {owners}\n{self.tails()}") from None
+
+    def graded(self, run_id: str, dimension: str) -> str | None:
+        """Return what readers are told of one dimension of a run now; None where nothing is stored."""
+        database = connect(self.cluster.settings.store, {})
+        try:
+            rows = database.query(_OUTCOME, {"run": run_id, "dimension": dimension})
+        finally:
+            database.close()
+        return rows[0]["outcome"] if rows else None
 
     # The end
 

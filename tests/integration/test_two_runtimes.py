@@ -50,6 +50,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 CALIBRATION: Final = Path(__file__).parents[2] / "pipeline" / "apps" / "demo" / "calibration.yaml"
 PATIENCE_S: Final = 90.0
+PROJECT: Final = scenario().project
 NAMES: Final = ("embedded", "Kafka")
 STAGES: Final = ("assemble", "judge", "gate")
 ROOM: Final = 50 * SECOND
@@ -68,6 +69,8 @@ class Runtime(NamedTuple):
     """Hand over what people said."""
     idle: Callable[[], Awaitable[bool]]
     """Whether nothing is on its way between its parts."""
+    log: Callable[[], str] = str
+    """What its processes said last."""
 
     async def deliver(self, requests: list[Request]) -> int:
         return await asyncio.to_thread(deliver, requests, self.endpoints)
@@ -189,20 +192,24 @@ async def over_kafka(
             return not any((await asyncio.to_thread(cluster.backlog)).values())
 
         # The first collector is spoken to over HTTP, the second one over gRPC.
-        runtime = Runtime(store, pager, (entered[0][1], f"grpc://{entered[1][2]}"), say, idle)
-        yield Workers(runtime, cluster, workers, tuple(process for process, _, _ in entered))
+        collectors = tuple(process for process, _, _ in entered)
+
+        def log() -> str:
+            return "\n".join(process.tail() for process in (*workers, *collectors))
+
+        runtime = Runtime(store, pager, (entered[0][1], f"grpc://{entered[1][2]}"), say, idle, log)
+        yield Workers(runtime, cluster, workers, collectors)
 
 
 async def until(what: str, runtime: Runtime, holds: Callable[[Runtime], Awaitable[object]]) -> None:
     """Wait until something holds, and say what there is instead where it never does."""
     end = time.monotonic() + PATIENCE_S
-    found = await holds(runtime)
-    while not found:
-        assert time.monotonic() < end, (
-            f"never {what}: {await runtime.store.accounting('two-runtimes')}, {await runtime.store.trips()}"
-        )
+    while not await holds(runtime):
+        if time.monotonic() > end:
+            raise AssertionError(
+                f"never {what}: {await runtime.store.accounting(PROJECT)}, idle: {await runtime.idle()}\n{runtime.log()}"
+            )
         await asyncio.sleep(0.2)
-        found = await holds(runtime)
 
 
 def stored(spans: int, feedback: int) -> Callable[[Runtime], Awaitable[bool]]:
@@ -214,7 +221,7 @@ def stored(spans: int, feedback: int) -> Callable[[Runtime], Awaitable[bool]]:
         )
         if counted != {"spans": spans, "feedback": feedback} or not await runtime.idle():
             return False
-        accounting = await runtime.store.accounting("two-runtimes")
+        accounting = await runtime.store.accounting(PROJECT)
         return not accounting.open_traces and not accounting.pending
 
     return holds

@@ -14,8 +14,8 @@ from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span, seal
 from pipeline.model.time import DAY, MINUTE, SECOND
-from pipeline.model.version import RunVersion
 from pipeline.model.topology import Record
+from pipeline.model.version import RunVersion
 
 LAWS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

@@ -19,7 +19,7 @@ from pipeline.model.version import ResultRow, Retired, TraceVersion
 from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Transition, Trip, Window
 from pipeline.runtime import windows
 from pipeline.runtime.gate_owner import GateOwner
-from pipeline.runtime.gates import Owns, Gates
+from pipeline.runtime.gates import Gates, Owns
 from pipeline.runtime.messenger import Messenger
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.alert import confirmed

@@ -1,0 +1,1 @@
+"""Faust: workers over Kafka. The one package that knows it (docs/adr/0005)."""

@@ -14,6 +14,7 @@ from pipeline.config.kafka import KafkaSettings
 from pipeline.errors import ConfigurationError
 from pipeline.model.time import SECOND
 from pipeline.model.topology import Node
+from pipeline.runtime.faust.transport import use
 
 BUFFER: Final = 32
 """Records that a stream buffers: they are large (feasibility 1.5)."""
@@ -31,7 +32,7 @@ def group_of(node: Node) -> str:
 def application(node: Node, settings: KafkaSettings, environment: Mapping[str, str], datadir: str) -> faust.App:
     """Return the app of a stage. It can be started once."""
     session = settings.session_timeout / SECOND
-    return faust.App(
+    app = faust.App(
         group_of(node),
         broker=[f"kafka://{address}" for address in settings.brokers],
         broker_client_id=f"{group_of(node)}@{socket.gethostname()}:{os.getpid()}",
@@ -52,6 +53,8 @@ def application(node: Node, settings: KafkaSettings, environment: Mapping[str, s
         datadir=datadir,
         store="memory://",
     )
+    use(app)
+    return app
 
 
 def _credentials(settings: KafkaSettings, environment: Mapping[str, str]) -> Any:

@@ -4,7 +4,7 @@ Faust may hand over records of an assignment that is gone, skip some after a reb
 that is expected next; nothing is ever acknowledged past a gap.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -62,8 +62,3 @@ def first_positions(committed: Mapping[Partition, int | None], earliest: Mapping
 
 def _first(committed: int | None, earliest: int) -> int:
     return earliest if committed is None or committed < 0 else max(committed, earliest)
-
-
-def uncommitted(committed: Mapping[Partition, int | None]) -> Iterable[Partition]:
-    """Return the partitions of which nothing is committed."""
-    return [partition for partition, offset in committed.items() if offset is None or offset < 0]

@@ -1,13 +1,13 @@
-"""Consumer: one node's consumer group. Faust hands over records and says when partitions come and go; what is done with them is a
-:class:`~pipeline.runtime.holding.Holding`'s.
+"""Consumer: one node's membership of its consumer group.
 
+Faust hands over records and says when partitions come and go; what is done with them is a :class:`~pipeline.runtime.holding.Holding`'s.
 The rules it keeps, and what each of them prevents, are in docs/adr/0005.
 """
 
 import asyncio
 import tempfile
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -20,9 +20,9 @@ from pipeline.config.kafka import KafkaSettings
 from pipeline.model.topology import Node
 from pipeline.runtime.clock import Clock, Times
 from pipeline.runtime.faust.application import application
-from pipeline.runtime.faust.assignment import Assignment, Partition, Position, first_positions, uncommitted
+from pipeline.runtime.faust.assignment import Assignment, Partition, Position, first_positions
 from pipeline.runtime.fence import Fence, LostOwnershipError
-from pipeline.runtime.holding import Hold
+from pipeline.runtime.holding import Hold, Holding
 
 TAKE: Final = 32
 """Records that are handed over at once at most."""
@@ -54,6 +54,8 @@ class Consumer:
         self._lock = asyncio.Lock()
         self._fence = Fence()
         self._assignment: Assignment | None = None
+        self._former: list[Holding] = []
+        """Holdings of assignments that are gone, not closed yet."""
         self._unacknowledged: dict[Partition, deque[faust.EventT[bytes]]] = {}
         self._ticker: asyncio.Task[None] | None = None
         self._app.on_partitions_revoked.connect(self._revoked, weak=False)
@@ -96,9 +98,7 @@ class Consumer:
                 pass
         self._fence.fall()
         async with self._lock:
-            assignment, self._assignment = self._assignment, None
-            if assignment is not None:
-                await assignment.holding.close()
+            await self._let_go()
         with suppress(TimeoutError):  # brokers that are away notice by themselves that the member is gone
             async with asyncio.timeout(GRACE):
                 await self._app.stop()
@@ -108,8 +108,7 @@ class Consumer:
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         """Nothing but this: whoever waits here holds up every member of the group."""
-        self._fence.fall()
-        self._assignment = None
+        self._disown()
 
     async def _rebalanced(self, *_: Any, **__: Any) -> None:
         """Awaited before any record of the new assignment, also where nothing new is in its partitions."""
@@ -117,11 +116,9 @@ class Consumer:
 
     async def _take_over(self) -> None:
         """Read back what is open in the assigned partitions, then own them, unless they are gone again by then."""
-        self._fence.fall()
+        self._disown()
         fence = self._fence = Fence()
-        former, self._assignment = self._assignment, None
-        if former is not None:
-            await former.holding.close()
+        await self._let_go()
         delay = FIRST_DELAY
         while fence.stands:
             try:
@@ -136,6 +133,18 @@ class Consumer:
             else:
                 return
 
+    def _disown(self) -> None:
+        self._fence.fall()
+        if self._assignment is not None:
+            self._former.append(self._assignment.holding)
+            self._assignment = None
+
+    async def _let_go(self) -> None:
+        """End what is still done for assignments that are gone."""
+        self._disown()
+        while self._former:
+            await self._former.pop().close()
+
     async def _read_back(self, fence: Fence) -> None:
         generation = self._app.consumer_generation_id
         owned = [tp for tp in self._app.consumer.assignment() if tp.topic == self.node.reads.name]
@@ -144,9 +153,9 @@ class Consumer:
         try:
             await holding.recover()
             positions = await self._positions(owned)
-            fence.check()
             if generation != self._app.consumer_generation_id:
-                raise LostOwnershipError
+                fence.fall()
+            fence.check()
         except BaseException:
             await holding.close()
             raise
@@ -159,11 +168,11 @@ class Consumer:
         consumer: Any = self._app.consumer  # its protocol does not name the one method that tells what is committed
         sought = await consumer.seek_to_committed()
         committed = {tp.partition: sought.get(tp) for tp in owned}
-        earliest = await self._app.consumer.earliest_offsets(*owned)
-        for partition in uncommitted(committed):
-            tp = TP(self.node.reads.name, partition)
-            await self._app.consumer.seek(tp, earliest[tp])
-        return first_positions(committed, {tp.partition: offset for tp, offset in earliest.items()})
+        earliest = await consumer.earliest_offsets(*owned)
+        positions = first_positions(committed, {tp.partition: offset for tp, offset in earliest.items()})
+        for partition, position in positions.items():  # Faust drops what is read again unless it is told
+            await consumer.seek(TP(self.node.reads.name, partition), position.next_offset)
+        return positions
 
     # Records
 
@@ -171,12 +180,11 @@ class Consumer:
         batches: Any = stream  # its protocol does not name noack_take
         async for events in batches.noack_take(TAKE, within=WITHIN):
             async with self._lock:
-                await self._safely(self._take(events))
+                assignment = self._assignment
+                if assignment is not None:
+                    await self._safely(assignment, self._take(assignment, events))
 
-    async def _take(self, events: Sequence[faust.EventT[bytes]]) -> None:
-        assignment = self._assignment
-        if assignment is None:
-            return
+    async def _take(self, assignment: Assignment, events: Sequence[faust.EventT[bytes]]) -> None:
         wanted: list[Incoming] = []
         gaps: set[Partition] = set()
         for event in events:
@@ -222,7 +230,7 @@ class Consumer:
             if times is not None:
                 async with self._lock:
                     if assignment is self._assignment:
-                        await self._safely(assignment.holding.tick(times))
+                        await self._safely(assignment, assignment.holding.tick(times))
 
     async def _times(self, assignment: Assignment) -> Times | None:
         """None where the broker does not say where the partitions end: then nobody knows whether they lag."""
@@ -235,15 +243,18 @@ class Consumer:
             return None
         return Times(assignment.partition_times(wall, {tp.partition: end or 0 for tp, end in ends.items()}), wall)
 
-    async def _safely(self, work: Any) -> None:
-        """No exception leaves a loop: after one that nobody foresaw, everything is read back from the store and taken again."""
+    async def _safely(self, assignment: Assignment, work: Awaitable[None]) -> None:
+        """No exception leaves a loop: after one that nobody foresaw, everything is read back from the store and taken again.
+
+        Not where the assignment is gone: the next one reads back anyway, and to take over now would own what others may have by then.
+        """
         try:
             await work
         except LostOwnershipError:
             return
         except Exception as error:
             log.exception("a stage starts over from what is stored", stage=self.node.name, error=repr(error))
-            with suppress(LostOwnershipError):
+            if assignment.fence.stands:
                 await self._take_over()
 
 
@@ -256,5 +267,5 @@ def _incoming(message: faust.types.tuples.Message) -> Incoming:
         offset=message.offset,
         timestamp_ns=round(message.timestamp * 1000) * MILLISECOND_NS,
         value=message.value or b"",
-        headers=tuple((str(name), bytes(value)) for name, value in pairs),
+        headers=tuple((str(name), bytes(value or b"")) for name, value in pairs),
     )

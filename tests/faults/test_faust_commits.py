@@ -1,0 +1,61 @@
+"""What Faust commits when a partition is read again from an earlier offset; no broker is needed to see it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faust.transport.drivers import aiokafka
+from faust.types import TP
+
+from pipeline.config.kafka import KafkaSettings
+from pipeline.model.topology import ASSEMBLE
+from pipeline.runtime.faust.application import application
+
+AT = TP("tracegrade.traces", 0)
+
+
+@pytest.fixture
+def transport(tmp_path: Path) -> Any:
+    return application(ASSEMBLE, KafkaSettings(brokers=("127.0.0.1:1",)), {}, str(tmp_path)).transport
+
+
+@contextmanager
+def a_consumer(made: Any, transport: Any) -> Iterator[Any]:
+    consumer = made(transport, callback=ignore, on_partitions_revoked=ignore, on_partitions_assigned=ignore)
+    try:
+        yield consumer
+    finally:
+        consumer._thread.thread_loop.close()
+
+
+async def ignore(*_: Any) -> None:
+    return None
+
+
+async def committed(consumer: Any, acknowledged: list[int]) -> int | None:
+    """Read on after a seek back to 4 while 11 was on its way, and acknowledge."""
+    consumer._committed_offset[AT] = 4
+    consumer._read_offset[AT] = 4
+    await consumer._add_gap(AT, 5, 11)
+    consumer._acked[AT].extend(acknowledged)
+    consumer._acked_index[AT].update(acknowledged)
+    offset: int | None = consumer._new_offset(AT)
+    return offset
+
+
+async def test_nothing_is_committed_that_was_not_acknowledged(transport: Any) -> None:
+    with a_consumer(transport.Consumer, transport) as consumer:
+        assert await committed(consumer, [4, 5, 6]) == 7
+        assert consumer._new_offset(AT) is None
+
+
+async def test_what_is_acknowledged_after_records_that_were_deleted_unread_is_committed(transport: Any) -> None:
+    with a_consumer(transport.Consumer, transport) as consumer:
+        assert await committed(consumer, [20, 21]) == 22
+
+
+async def test_fausts_own_consumer_would_commit_over_what_nobody_has_done(transport: Any) -> None:
+    with a_consumer(aiokafka.Consumer, transport) as consumer:
+        assert await committed(consumer, [4, 5, 6]) == 12
