@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check format bench broker lock clean
+.PHONY: help setup demo up test real check format bench broker lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,11 @@ demo: setup  ## grade the bundled traces: a first result in minutes
 up: setup  ## run the embedded pipeline on ./tracegrade-data
 	@$(BIN)/tracegrade up
 
-test: $(VENV)/.develop  ## run all tests
-	@$(BIN)/python -m pytest $(PYTEST)
+test: $(VENV)/.develop  ## run all tests but the long ones
+	@$(BIN)/python -m pytest -m "not real" $(PYTEST)
+
+real: $(VENV)/.develop  ## run the long tests: storms and other faults on real parts, as often as in a bad week
+	@$(BIN)/python -m pytest -m real $(PYTEST)
 
 check: $(VENV)/.develop  ## types, lint, layers, sizes
 	@$(BIN)/ruff format --check .

@@ -134,6 +134,11 @@ class MemoryGateStore(MemoryGoldenStore):
             key = (trip.project, trip.gate, trip.cohort.id, trip.trip_id, trip.transition, trip.run_id)
             self.tripped[key] = trip
 
+    async def tripped_runs(self, run_ids: Sequence[str]) -> set[tuple[str, str, str, str]]:
+        """Return (project, gate, cohort id, run id) of the trips that name these runs."""
+        named = [trip for trip in self.tripped.values() if trip.run_id in run_ids]
+        return {(trip.project, trip.gate, trip.cohort.id, trip.run_id) for trip in named}
+
     async def failures(self, touched: Sequence[Touched]) -> list[Failure]:
         """Return the failing code results of these minutes."""
         places = {(one.project, Place(one.cohort, one.minute_ns)) for one in touched}

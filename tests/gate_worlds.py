@@ -30,6 +30,7 @@ START = 30_000_000 * MINUTE
 """A whole minute in January 2027."""
 SHOP = Cohort("shop", "1", "production")
 DESK = Cohort("desk", "1", "production")
+HELP = Cohort("help", "1", "production")
 PAST = Cohort("shop", "1", BACKFILL)
 IDLE = "uncalibrated"
 """The contract whose scores decide nothing."""
@@ -232,6 +233,13 @@ def merged(version: TraceVersion, facts: int) -> TraceVersion:
     )
 
 
+def moved(version: TraceVersion, later: TraceVersion) -> TraceVersion:
+    """A later version of a trace whose run turned out to be elsewhere."""
+    now = {key for run in later.runs for key in keys(run)}
+    left = {key for run in version.runs for key in keys(run)} - now
+    return replace(later, retired=tuple(Retired(key, later.version) for key in sorted(left)))
+
+
 def some(count: int, first: int, cohort: Cohort, minute: int, **fields: Any) -> list[TraceVersion]:
     """Runs that end alike."""
     return [graded(first + index, cohort, minute, **fields) for index in range(count)]
@@ -242,17 +250,25 @@ Chapter = tuple[int, list[TraceVersion]]
 
 
 def story() -> list[Chapter]:
-    """An agent that fails and recovers, another that does what it must not and is forgiven for one of the runs, and replayed history."""
+    """An agent that fails and recovers, another that does what it must not and is forgiven for one of the runs, and replayed history.
+
+    Two runs that fail turn out to be of another agent than they seemed to be of, and fail there as well.
+    """
     bad, worse = (
         graded(50, DESK, 0, failing=["forbid"], passes=False),
         graded(51, DESK, 1, failing=["gated", "forbid"], passes=False),
     )
+    left, came = (graded(number, cohort, 1, failing=["forbid"], passes=False) for number, cohort in ((55, DESK), (57, HELP)))
+    turned_out = [
+        moved(before, graded(number, cohort, 1, failing=["forbid"], passes=False, facts=2))
+        for before, number, cohort in ((left, 55, HELP), (came, 57, DESK))
+    ]
     return [
-        (1, [*some(4, 0, SHOP, 0, passes=False), bad, *some(4, 90, PAST, 0, passes=False, failing=["forbid", "gated"])]),
-        (2, [worse, graded(52, DESK, 1, failing=["answer"])]),
+        (1, [*some(4, 0, SHOP, 0, passes=False), bad, left, *some(4, 90, PAST, 0, passes=False, failing=["forbid", "gated"])]),
+        (2, [worse, came, graded(52, DESK, 1, failing=["answer"])]),
         (7, []),
         (15, [*some(4, 10, SHOP, 10), *some(4, 20, SHOP, 11), *some(4, 30, SHOP, 12)]),
-        (20, [merged(bad, 2)]),
+        (20, [merged(bad, 2), *turned_out]),
         (30, []),
         (90, []),
         (100, []),

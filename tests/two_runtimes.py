@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,7 +17,7 @@ from collectors.replay.retime import ENVIRONMENT
 from collectors.replay.send import pieces
 from collectors.replay.wire import spans_in
 from pipeline.model.result import Feedback
-from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.time import MINUTE, SECOND, minute_of
 from pipeline.model.window import Transition
 from sinks.clickhouse.connection import Database
 
@@ -25,6 +25,11 @@ ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).parent / "scenarios" / "two_runtimes" / "scenario.yaml"
 ENDS: Final = 50 * SECOND
 """When in its minute the last span of a recording ends. The longest recording takes 38 s."""
+
+ROOM: Final = 50 * SECOND
+"""From sending to the time at which windows are final: everything must be graded by then, as a late result amends a window."""
+START_UP: Final = 15 * SECOND
+"""How long starting everything usually takes; where it takes longer, the scenario happens a minute later."""
 
 Request = ExportTraceServiceRequest
 
@@ -96,6 +101,34 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def scenario() -> Scenario:
     """Read the scenario file."""
     return msgspec.convert(json.loads(json.dumps(YAML(typ="safe").load(FILE.read_text(encoding="utf-8")))), Scenario)
+
+
+class Schedule(NamedTuple):
+    """Waits that end when the windows of a past minute are final soon: workers live by the wall clock."""
+
+    whole_minute_ns: int
+    deadline_ns: int
+
+    @classmethod
+    def from_now(cls, now: int) -> "Schedule":
+        """The windows of the last whole minute but one are final after the usual start-up and the room that grading needs."""
+        whole = minute_of(now) - MINUTE
+        return cls(whole, now + START_UP + ROOM - whole)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Both kinds of dimensions become final together: the judge's deadline, and the idle timeout and a minute."""
+        return {"deadline": f"{self.deadline_ns // 10**6}ms", "idle_timeout": f"{(self.deadline_ns - MINUTE) // 10**6}ms"}
+
+    def minute(self, now: int) -> int:
+        """The earliest past minute whose windows are final when there was room enough."""
+        minutes = (self.whole_minute_ns - MINUTE, self.whole_minute_ns)
+        found = next((minute for minute in minutes if self.final_at(minute) - now >= ROOM), None)
+        assert found is not None, "the installations took more than a minute and a half to start"
+        return found
+
+    def final_at(self, minute: int) -> int:
+        return minute + MINUTE + self.deadline_ns
 
 
 class Deliveries(msgspec.Struct, frozen=True):
@@ -190,7 +223,11 @@ MAY_DIFFER: Final[Mapping[str, Mapping[str, str]]] = {
         "run_version": "of the version that asked first; it is asked again whenever the trace is looked at",
     },
     "feedback": {"received_at": ARRIVAL, "earliness": "is received_at, turned around"},
-    "traces": {"closed_at": ARRIVAL, "close_reason": "promise 4: by which rule it was closed depends on what had come by then"},
+    "traces": {
+        "closed_at": ARRIVAL,
+        "inserted_at": ARRIVAL,
+        "close_reason": "promise 4: by which rule it was closed depends on what had come by then",
+    },
     "runs": {"first_received_at": ARRIVAL, "requested_at": ARRIVAL, "deadline_at": ARRIVAL, "inserted_at": ARRIVAL},
     "transcripts": {"inserted_at": ARRIVAL},
     "places": {},
@@ -234,6 +271,9 @@ def _as_told(table: str, row: dict[str, Any]) -> dict[str, Any]:
     if table == "trips" and row["kind"] == "hard":
         opened = row["transition"] != Transition.CLEARED
         return {**{key: value for key, value in row.items() if key not in HARD_TRIP}, "of_a_run": opened}
+    if table == "golden_cases":
+        body = json.loads(row["body"])
+        return {**row, "body": {key: value for key, value in body.items() if key not in MAY_DIFFER[table]}}
     if table == "notifications":
         body = json.loads(row["body"])
         left_out = HARD_NOTIFICATION if body["kind"] == "hard" else {}

@@ -28,7 +28,7 @@ GREATEST_DELAY: Final = 30.0
 
 
 class JudgeDesk:
-    """Judges a run's dimensions concurrently, each at most once at a time, until the run's deadline.
+    """Judges a run's dimensions concurrently, each at most once at a time, until the latest deadline that it was asked with.
 
     What could not be had by then is left out: the owner expires it (promise 6: a judge that is down costs only its own dimensions).
     """
@@ -46,7 +46,8 @@ class JudgeDesk:
         self._clock = clock
         self._telemetry = telemetry
         self._slots = asyncio.Semaphore(concurrency)
-        self._open: set[Question] = set()
+        self._open: dict[Question, int] = {}
+        """Until when each of them is worth asking, in ns."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -55,11 +56,15 @@ class JudgeDesk:
         return bool(self._tasks)
 
     def take(self, request: JudgeRequest) -> asyncio.Task[None] | None:
-        """Start judging what the request asks and nobody is judging yet. Returns what ends with it; None where nothing is new."""
-        new = [key for one in request.dimensions if (key := (request.run_id, request.transcript_hash, *one)) not in self._open]
+        """Start judging what the request asks and nobody is judging yet. Returns what ends with it; None where nothing is new.
+
+        What is being judged is waited for until the later of both deadlines: its run was given more time where it is asked for anew.
+        """
+        keys = [(request.run_id, request.transcript_hash, *one) for one in request.dimensions]
+        new = [key for key in keys if key not in self._open]
+        self._open |= {key: max(self._open.get(key, 0), request.deadline_ns) for key in keys}
         if not new:
             return None
-        self._open.update(new)
         task = asyncio.create_task(self._judge(request, new))
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -80,18 +85,27 @@ class JudgeDesk:
     async def _judge(self, request: JudgeRequest, keys: list[Question]) -> None:
         """Ask in rounds: what a round answered is given back before the rest is asked again."""
         left, delay = keys, FIRST_DELAY
+        # All but those that were given up: they may be asked anew before this ends.
+        held = set(keys)
         try:
             while left:
-                answers = await asyncio.gather(*(self._one(request, *key[2:]) for key in left), return_exceptions=True)
+                answers = await asyncio.gather(*(self._one(request, key) for key in left), return_exceptions=True)
                 await self._keep([answer for answer in answers if isinstance(answer, Judgment)])
-                left = [key for key, answer in zip(left, answers, strict=True) if _is_worth_asking_again(request, key, answer)]
+                again = [key for key, answer in zip(left, answers, strict=True) if _is_worth_asking_again(request, key, answer)]
                 wait = max((_wait(answer, delay) for answer in answers if isinstance(answer, TemporaryError)), default=0.0)
-                if self._clock.now() + int(wait * SECOND) >= request.deadline_ns:
-                    return
-                await asyncio.sleep(wait)
+                until = self._clock.now() + int(wait * SECOND)
+                left = [key for key in again if until < self._open[key]]
+                self._let_go(held, {*again} - {*left})
+                if left:
+                    await asyncio.sleep(wait)
                 delay = min(delay * 2, GREATEST_DELAY)
         finally:
-            self._open.difference_update(keys)
+            self._let_go(held, {*held})
+
+    def _let_go(self, held: set[Question], keys: set[Question]) -> None:
+        held -= keys
+        for key in keys:
+            del self._open[key]
 
     async def _keep(self, judgments: list[Judgment]) -> None:
         if not judgments:
@@ -100,16 +114,16 @@ class JudgeDesk:
         for judgment in judgments:
             self._telemetry.judged(judgment)
 
-    async def _one(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment | None:
+    async def _one(self, request: JudgeRequest, key: Question) -> Judgment | None:
         async with self._slots:
             # The wait for a slot can be longer than anybody waits for the answer.
-            return await self._ask(request, dimension, contract) if self._clock.now() < request.deadline_ns else None
+            return await self._ask(request, *key[2:]) if self._clock.now() < self._open[key] else None
 
 
 def _is_worth_asking_again(request: JudgeRequest, key: Question, answer: Judgment | BaseException | None) -> bool:
-    """Anything that an answer raises costs this one dimension; only temporary trouble is worth another try."""
+    """Anything that an answer raises costs this one dimension; only temporary trouble, and what was not asked at all, is worth another try."""
     if not isinstance(answer, BaseException):
-        return False
+        return answer is None
     temporary = isinstance(answer, TemporaryError)
     told = log.warning if temporary else log.error
     told("judge not available" if temporary else "judge refused", dimension=key[2], run_id=request.run_id, error=repr(answer))

@@ -99,12 +99,13 @@ class GateOwner:
         try:
             await self._bring_up_to_date(*await self._derived(touched, wall), now)
             await self._messenger.send_due(wall)
-            return True
         except TemporaryError as error:
             log.warning("gates wait for the store", error=str(error))
             self._touched |= touched
             self._derived_ns = self._before_ns
             return False
+        else:
+            return True
         finally:
             self._stepping = False
 
@@ -141,7 +142,7 @@ class GateOwner:
         await self._messenger.announce(self._gates.unannounced)
         self._gates.unannounced.clear()
         if touched:
-            await promote(self._store, touched)
+            await promote(self._store, touched, self._owns)
         if minutes:
             await self._store.write_minutes(minutes)
 

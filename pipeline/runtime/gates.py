@@ -6,13 +6,15 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pipeline.model.run import Cohort
-from pipeline.model.window import GateState, Trip, Window
+from pipeline.model.window import GateState, Transition, Trip, Window
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.gate import FloorGate, HardGate, Turn, watches
 from pipeline.stages.gate_hard import Failure
 
 Key = tuple[str, str, Cohort]
 """(project, gate, cohort)."""
+Named = tuple[str, str, str]
+"""(project, gate, run id)."""
 Owns = Callable[[str, str], bool]
 """(project, agent) → whether this process owns what follows from the agent's runs."""
 
@@ -31,6 +33,10 @@ class GateStore(Protocol):
 
     async def trips(self) -> list[Trip]:
         """Return all trips."""
+        ...
+
+    async def tripped_runs(self, run_ids: Sequence[str]) -> set[tuple[str, str, str, str]]:
+        """Return (project, gate, cohort id, run id) of the trips that name these runs."""
         ...
 
     async def unread_windows(self, project: str, cohort_id: str, dimension: str, length_ns: int, after_ns: int) -> list[Window]:
@@ -73,6 +79,8 @@ class Gates:
         self._saved: dict[Key, GateState] = {}
         """States as they are stored."""
         self._trips: dict[Key, list[Trip]] = {}
+        self._named: dict[Named, set[str]] = {}
+        """Ids of the cohorts as whose run a run tripped a gate, as far as it matters here; the agents of some are owned by others."""
         self._wakes: dict[Key, int] = {}
         self.unannounced: list[Trip] = []
         """Stored trips that nobody was told of yet; whoever announces them takes them out."""
@@ -119,9 +127,30 @@ class Gates:
         seen = {*cohorts, *((one.project, one.cohort) for one in failures)}
         looking = {(project, gate.name, cohort) for project, cohort in seen for gate in self._gates if watches(gate, cohort)}
         looking |= {key for key, at in self._wakes.items() if at <= now}
+        await self._ask_for_trips_of_others(looking, failures, now)
         for gate in self._gates:
             for key in sorted(key for key in looking if key[1] == gate.name):
                 await self._look(gate, key, failures, now)
+
+    async def _ask_for_trips_of_others(self, looking: Iterable[Key], failures: Sequence[Failure], now: int) -> None:
+        """Where a run is about to trip a gate, ask first whether it did so as the run of another cohort: a run trips a gate once.
+
+        Two owners that look at a run that moves, each before the other has written, both find it new.
+        """
+        hard = {gate.name: gate for gate in self._gates if isinstance(gate, HardGate)}
+        states = [self._states.get(key, self._fresh(key)) for key in looking if key[1] in hard] if failures else []
+        about_to = {
+            trip.run_id
+            for state in states
+            for trip in self._hard(hard[state.gate], state, failures, now).trips
+            if trip.transition is not Transition.CLEARED
+        }
+        if about_to:
+            for one in await self._store.tripped_runs(sorted(about_to)):
+                self._name(*one)
+
+    def _name(self, project: str, gate: str, cohort_id: str, run_id: str) -> None:
+        self._named.setdefault((project, gate, run_id), set()).add(cohort_id)
 
     async def _look(self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], now: int) -> None:
         before = self._states.get(key, self._fresh(key))
@@ -154,7 +183,11 @@ class Gates:
         return gate_floor.on_windows(gate, state, deciding, now, self._allowance_of(gate.dimension))
 
     def _hard(self, gate: HardGate, state: GateState, failures: Sequence[Failure], now: int) -> Turn:
-        known = {trip.run_id for key, trips in self._trips.items() if key[:2] == (state.project, gate.name) for trip in trips}
+        known = {trip.run_id for trip in self._trips.get((state.project, gate.name, state.cohort), ())}
+        # A trip of this cohort that was stored and is not remembered is made again: its state, and who is to be told, wait for it.
+        known |= {
+            one.run_id for one in failures if self._named.get((state.project, gate.name, one.run_id), set()) - {state.cohort.id}
+        }
         return gate_hard.on_failures(gate, state, failures, known, now)
 
     async def _marked(self, gate: FloorGate | HardGate, key: Key) -> list[Trip]:
@@ -165,10 +198,12 @@ class Gates:
         failing = await self._store.still_failing(key[0], sorted({trip.run_id for trip in named}))
         return gate_hard.retract(named, failing)
 
-    def _remember(self, key: Key, trips: Iterable[Trip]) -> None:
+    def _remember(self, key: Key, trips: Sequence[Trip]) -> None:
         held = {(trip.trip_id, trip.transition, trip.run_id): trip for trip in self._trips.get(key, ())}
         held |= {(trip.trip_id, trip.transition, trip.run_id): trip for trip in trips}
         self._trips[key] = list(held.values())
+        for trip in trips:
+            self._name(trip.project, trip.gate, trip.cohort.id, trip.run_id)
 
 
 def with_gating(failures: Iterable[Failure], gating_of: Callable[[str, str], frozenset[str]]) -> list[Failure]:

@@ -5,8 +5,12 @@ from typing import Protocol
 
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.window import Touched
+from pipeline.runtime.gates import Owns, everything
 from pipeline.stages.promote import FailingRun, case, members, representative
 from pipeline.stages.promote import case_id as id_of_case
+
+Stored = Mapping[str, tuple[GoldenCase | None, list[GoldenMember]]]
+"""By id of a case: the case, None where it is not stored, and its members rows."""
 
 
 class GoldenStore(Protocol):
@@ -37,8 +41,11 @@ class GoldenStore(Protocol):
         ...
 
 
-async def promote(store: GoldenStore, touched: Sequence[Touched]) -> int:
-    """Bring the golden candidates up to date with the runs of these minutes. Returns how many cases changed."""
+async def promote(store: GoldenStore, touched: Sequence[Touched], owns: Owns = everything) -> int:
+    """Bring the golden candidates of the owned agents up to date with the runs of these minutes. Returns how many cases changed.
+
+    A run that turns out to be of another agent is in minutes of both: the owner of each takes it out of its cases or into them.
+    """
     by_project: dict[str, list[FailingRun]] = {}
     for run in await store.runs_touched(touched):
         by_project.setdefault(run.project, []).append(run)
@@ -46,17 +53,42 @@ async def promote(store: GoldenStore, touched: Sequence[Touched]) -> int:
     for project, runs in by_project.items():
         known = await store.cases_of_runs(project, [run.run_id for run in runs])
         rows = [row for run in runs for row in members(run, known.get(run.run_id, ()))]
-        await store.write_members(rows)
-        changed += await _cases(store, project, sorted({row.case_id for row in rows}), {run.run_id: run for run in runs})
+        stored = await store.golden(project, sorted({row.case_id for row in rows}))
+        owned = _owned(rows, _agents(stored, runs), owns)
+        await store.write_members(owned)
+        changed += await _cases(store, project, _with(stored, owned), {run.run_id: run for run in runs}, owns)
     return changed
 
 
-async def _cases(store: GoldenStore, project: str, case_ids: Sequence[str], at_hand: Mapping[str, FailingRun]) -> int:
-    stored = await store.golden(project, case_ids)
+def _agents(stored: Stored, runs: Sequence[FailingRun]) -> dict[str, str]:
+    """Return, by id of a case, the agent that is asked it, as far as anything says so."""
+    asked = {id_of_case(run.project, run.agent, run.request): run.agent for run in runs}
+    return asked | {case_id: case.agent for case_id, (case, _) in stored.items() if case is not None}
+
+
+def _owned(rows: Sequence[GoldenMember], agents: Mapping[str, str], owns: Owns) -> list[GoldenMember]:
+    """Leave the members of others to them.
+
+    Where a process died before it wrote the case itself, nothing says whose it is, and whoever comes by writes the same row.
+    """
+    return [row for row in rows if row.case_id not in agents or owns(row.project, agents[row.case_id])]
+
+
+def _with(stored: Stored, rows: Sequence[GoldenMember]) -> Stored:
+    """Return the cases that these rows are of, with the rows as they are now."""
+    held = {case_id: {row.run_id: row for row in stored[case_id][1]} for case_id in sorted({row.case_id for row in rows})}
+    for row in rows:
+        before = held[row.case_id].get(row.run_id)
+        if before is None or before.version <= row.version:
+            held[row.case_id][row.run_id] = row
+    return {case_id: (stored[case_id][0], list(some.values())) for case_id, some in held.items()}
+
+
+async def _cases(store: GoldenStore, project: str, stored: Stored, at_hand: Mapping[str, FailingRun], owns: Owns) -> int:
     wanted = {one for _, rows in stored.values() if (one := representative(rows)) is not None} - at_hand.keys()
     runs = {**at_hand, **(await store.runs_by_id(project, sorted(wanted)) if wanted else {})}
     made = [(before, case(rows, _asking(case_id, runs), before)) for case_id, (before, rows) in stored.items()]
-    fresh = [now for before, now in made if now is not None and now is not before]
+    fresh = [now for before, now in made if now is not None and now is not before and owns(project, now.agent)]
     await store.write_cases(fresh)
     return len(fresh)
 

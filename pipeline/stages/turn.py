@@ -104,7 +104,8 @@ def _version(
     retractions = _retractions(state, groups, written, closes, assembly)
     if not runs and not retractions and not (closes and state.is_open):
         return None
-    gone = {one.run_id: one.version for one in retractions} | {run.run.run_id: run.version for run in runs}
+    gone = dict.fromkeys(_unwritten(state, groups), state.facts * 4)
+    gone |= {one.run_id: one.version for one in retractions} | {run.run.run_id: run.version for run in runs}
     current = {key for run in runs for key in keys(run)}
     retired = sorted(key for key in state.result_keys if key.run_id in gone and key not in current)
     return TraceVersion(
@@ -119,6 +120,12 @@ def _version(
         close_reason=closes.reason if closes else None,
         closed_ns=now,
     )
+
+
+def _unwritten(state: TraceState, groups: Sequence[Group]) -> set[str]:
+    """Runs of which results were written and no row of their own, because their owner died in between, and that head nothing any more."""
+    heads = {state.run_id(one.head.span_id) for one in groups}
+    return {key.run_id for key in state.result_keys} - state.runs.keys() - heads
 
 
 def _retractions(

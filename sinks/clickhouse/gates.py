@@ -19,6 +19,7 @@ from sinks.clickhouse.rows import insert, instant, minute
 
 _STATES: Final = "SELECT * FROM gate_states FINAL ORDER BY project, gate, cohort_id"
 _TRIPS: Final = "SELECT * FROM trips FINAL ORDER BY at, project, gate, cohort_id, trip_id, transition, run_id"
+_TRIPPED: Final = "SELECT DISTINCT project, gate, cohort_id, run_id FROM trips WHERE run_id IN {runs:Array(String)}"
 _NOTIFICATIONS: Final = "SELECT * FROM notifications FINAL ORDER BY due_at, project, trip_id, transition, destination"
 _UNCONFIRMED: Final = """
 SELECT * FROM notifications FINAL WHERE confirmed_at IS NULL ORDER BY due_at, project, trip_id, transition, destination
@@ -71,6 +72,12 @@ def write_trips(database: Database, made: Iterable[Trip]) -> None:
 def trips(database: Database) -> list[Trip]:
     """Return all transitions of all gates, in the order of the gates' clock."""
     return [trip_of(row) for row in database.query(_TRIPS)]
+
+
+def tripped_runs(database: Database, run_ids: Sequence[str]) -> set[tuple[str, str, str, str]]:
+    """Return (project, gate, cohort id, run id) of the trips that name these runs, retracted or not."""
+    rows = database.query(_TRIPPED, {"runs": list(run_ids)})
+    return {(row["project"], row["gate"], row["cohort_id"], row["run_id"]) for row in rows}
 
 
 def unread_windows(

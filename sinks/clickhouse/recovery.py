@@ -10,6 +10,9 @@ that was due by then is written. Then ``c`` minus the idle timeout, the time bet
   after some starts it can be pending for any time after its ``deadline_at``.
 - Rows at a former place. What made a row stray, the row itself or the move of its run, inserted rows of ``results`` or ``runs``; what
   was inserted before the last sweep, that one has found.
+- Runs that never were. The last version of a trace wrote or retracted every run of it that its owner knew of. A live run that is older
+  than that was written by a former owner, after the read-back of the present one. Which of them wrote last made it what it is, and
+  inserted a row of ``runs`` or of ``traces``. The trace may be closed a day after its ghost came, so the ghost's row alone is no bound.
 """
 
 from collections.abc import Collection, Mapping
@@ -71,7 +74,8 @@ PREWHERE (project, trace_id, run_id) IN (
 WHERE state = 'live' AND class = 'pending'
 ORDER BY project, trace_id
 """
-# Only a run that was at several places, or that is retracted, can have rows that count where it is not.
+# Only a run that was at several places, that is retracted, or of which nothing but results was written before its owner died, can have
+# rows that count where it is not.
 _STRAYS: Final = """
 WITH {recent}moved AS (
     SELECT project, trace_id, run_id FROM places PREWHERE {which}
@@ -81,6 +85,9 @@ WITH {recent}moved AS (
     FROM runs FINAL
     PREWHERE (project, trace_id, run_id) IN (SELECT project, trace_id, run_id FROM runs WHERE state = 'retracted' AND {which})
     WHERE state = 'retracted'
+    UNION DISTINCT
+    SELECT project, trace_id, run_id FROM places PREWHERE {which}
+    WHERE (project, trace_id, run_id) NOT IN (SELECT project, trace_id, run_id FROM runs WHERE {which})
 ), homes AS (
     SELECT project, cohort_id, minute, run_id FROM runs FINAL PREWHERE (project, trace_id, run_id) IN moved WHERE state = 'live'
 ), left_places AS (
@@ -105,6 +112,32 @@ _MISPLACED_SINCE: Final = _STRAYS.replace("{which}", "(project, trace_id, run_id
     SELECT project, trace_id, run_id FROM runs WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
 ), """,
 )
+# Of all versions of a trace the last one knows the most facts, so no FINAL. A trace without a row, and one without runs, has no ghosts.
+_GHOSTS: Final = """
+{recent}SELECT project, trace_id
+FROM (
+    SELECT project, trace_id, version AS run_version, toUInt64(0) AS facts
+    FROM runs FINAL PREWHERE {which} WHERE state = 'live'
+    UNION ALL
+    SELECT project, trace_id, toUInt64(-1) AS run_version, facts FROM traces PREWHERE {which}
+)
+GROUP BY project, trace_id
+HAVING min(run_version) < 4 * max(facts)
+ORDER BY project, trace_id
+SETTINGS optimize_aggregation_in_order = 1
+"""
+_GHOSTLY: Final = _GHOSTS.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
+_GHOSTLY_SINCE: Final = _GHOSTS.replace("{which}", "(project, trace_id) IN recent").replace(
+    "{recent}",
+    """WITH recent AS (
+    SELECT project, trace_id FROM runs
+    WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+    UNION DISTINCT
+    SELECT project, trace_id FROM traces
+    WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+)
+""",
+)
 _CLOCKS: Final = "SELECT partition, clock_at FROM clocks FINAL ORDER BY partition"
 
 
@@ -124,12 +157,14 @@ def pending_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS) -
 
 
 def misplaced_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:
-    """Return the traces with results that count at a place their run left, or for a run that is retracted.
+    """Return the traces with results that count at a place their run left or for a run that is retracted, and those with a ghost.
 
-    ``since_ns``: only of runs with a row inserted since then, by the engine's clock.
+    A ghost is a live run that is older than the last version of its trace. ``since_ns``: only of runs and traces with a row inserted
+    since then, by the engine's clock.
     """
     found = _keys(database, _MISPLACED_SINCE if since_ns else _MISPLACED, buckets, since_ns)
-    return [key for key in found if ids.bucket(*key) in buckets]
+    strays = {key for key in found if ids.bucket(*key) in buckets}
+    return sorted(strays.union(_keys(database, _GHOSTLY_SINCE if since_ns else _GHOSTLY, buckets, since_ns)))
 
 
 def unfinished_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:

@@ -131,11 +131,11 @@ class Store:
         return await self._read(traces.load, trace_keys)
 
     async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
-        """Return the traces that are open, have pending runs, or have rows at a place they left."""
+        """Return the traces that are open, have pending runs, have rows at a place they left, or have a run older than their last version."""
         return await self._read(recovery.unfinished_traces, buckets, since_ns)
 
     async def misplaced(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
-        """Return the traces that have weighted rows at a place their runs left."""
+        """Return the traces that have weighted rows at a place their runs left, or a run older than their last version."""
         return await self._read(recovery.misplaced_traces, buckets, since_ns)
 
     async def write_clocks(self, clocks: Mapping[int, int], at_ns: int) -> None:
@@ -189,6 +189,10 @@ class Store:
     async def write_trips(self, made: Sequence[Trip]) -> None:
         """Write transitions."""
         await self._write(gates.write_trips, made)
+
+    async def tripped_runs(self, run_ids: Sequence[str]) -> set[tuple[str, str, str, str]]:
+        """Return (project, gate, cohort id, run id) of the trips that name these runs."""
+        return await self._read(gates.tripped_runs, run_ids)
 
     async def unread_windows(self, project: str, cohort_id: str, dimension: str, length_ns: int, after_ns: int) -> list[Window]:
         """Return the published windows of one dimension that start after a time."""

@@ -5,14 +5,14 @@ from typing import TypeAlias
 
 from builders import T0, a_span
 from msgspec.structs import replace
-from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, retire
+from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, a_version, retire, retract
 
 from pipeline.model import ids
 from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.run import Place, RunClass
 from pipeline.model.span import Span
 from pipeline.model.time import DAY, HOUR, SECOND
-from pipeline.model.version import TraceKey
+from pipeline.model.version import TraceKey, TraceVersion
 from sinks.clickhouse.store import Store
 from sinks.memory_gates import MemoryGateStore
 
@@ -109,3 +109,46 @@ async def test_rows_at_a_former_place_are_found_since_they_were_written(store: A
         assert ("strays", TRACE) in await find(range(ids.BUCKETS), T0)
     await store.write([a_version(moved, facts=2, retired=retire(before, 8))])
     assert ("strays", TRACE) not in await store.misplaced(range(ids.BUCKETS), T0)
+
+
+def a_late_write(project: str) -> tuple[TraceVersion, TraceVersion, TraceVersion]:
+    """What a former owner writes that knows half of a trace, what its owner wrote that knows the whole, and what mends it.
+
+    The run of the former heads no group of the whole, so the owner wrote nothing about it: it never heard of it.
+    """
+    ghost, run = (a_run(project, head=head) for head in ("a2", "a1"))
+    half, whole = a_run_version(ghost, 4, a_result("x")), a_run_version(run, 12, a_result("x"))
+    mended = a_version(whole, facts=3, retractions=(retract(ghost, run, 12),), retired=retire(half, 12))
+    return a_version(half, facts=1), a_version(whole, facts=3), mended
+
+
+async def test_a_run_that_never_was_is_found_whoever_wrote_last(store: AnyStore) -> None:
+    for project, order in (("late-ghost", (1, 0)), ("early-ghost", (0, 1))):
+        versions = a_late_write(project)
+        await store.write([versions[order[0]]])
+        assert (project, TRACE) not in await store.misplaced(range(ids.BUCKETS), T0)
+        await store.write([versions[order[1]]])
+        mine = {ids.bucket(project, TRACE)}
+        for find in (store.misplaced, store.unfinished):
+            for since in (0, T0):
+                assert (project, TRACE) in await find(mine, since)
+                assert (project, TRACE) not in await find(set(range(ids.BUCKETS)) - mine, since)
+        await store.write([versions[2]])
+        for since in (0, T0):
+            assert (project, TRACE) not in await store.misplaced(mine, since)
+
+
+async def test_a_run_that_never_was_is_found_in_a_trace_without_any_run(store: AnyStore) -> None:
+    half, _, _ = a_late_write("nothing-but-a-ghost")
+    await store.write([half])
+    await store.write([a_version(project="nothing-but-a-ghost", facts=3, not_an_agent_run=True)])
+    assert ("nothing-but-a-ghost", TRACE) in await store.misplaced(range(ids.BUCKETS), T0)
+
+
+async def test_a_run_that_waits_for_the_rest_of_its_trace_is_none_that_never_was(store: AnyStore) -> None:
+    """A run is as old as its trace's last version or newer: judged, expired, or closed before the rest of a trace that went on."""
+    first, second = (a_run("newer", head=head) for head in ("a1", "a2"))
+    await store.write([a_version(a_run_version(first, 4), a_run_version(second, 5), facts=1, version=5)])
+    assert ("newer", TRACE) not in await store.misplaced(range(ids.BUCKETS), T0)
+    await store.write([a_version(a_run_version(first, 12), facts=3, version=12, close_reason=None)])
+    assert ("newer", TRACE) not in await store.misplaced(range(ids.BUCKETS), T0)

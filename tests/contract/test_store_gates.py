@@ -314,6 +314,24 @@ def test_both_stores_know_who_was_told_of_what(
     told_alike(clickhouse, tell)
 
 
+async def test_who_asks_for_runs_is_told_of_every_gate_and_cohort_whose_trips_name_them(store: AnyStore) -> None:
+    named = [
+        a_trip("tripped", run_id="tripped-1"),
+        a_trip("tripped", run_id="tripped-1", gate="another", cohort=OTHER, retracted=True),
+        a_trip("tripped", run_id="tripped-2", transition=Transition.RUN),
+        a_trip("tripped", run_id="tripped-3", transition=Transition.RUN),
+        a_trip("tripped", run_id="", transition=Transition.CLEARED),
+    ]
+    await store.write_trips(named)
+    await store.write_trips([replace(named[0], retracted=True)])
+    assert await store.tripped_runs(["tripped-1", "tripped-3", "tripped-9"]) == {
+        ("tripped", "no refund twice", COHORT.id, "tripped-1"),
+        ("tripped", "another", OTHER.id, "tripped-1"),
+        ("tripped", "no refund twice", COHORT.id, "tripped-3"),
+    }
+    assert await store.tripped_runs([]) == await store.tripped_runs(["tripped-9"]) == set()
+
+
 async def test_what_was_confirmed_stays_confirmed_however_often_it_is_postponed(store: AnyStore) -> None:
     draft = Notification("confirmed", "trip-1", Transition.FIRED, "pager", "{}", T0)
     late = postponed(postponed(draft, "503", T0), "503", T0)

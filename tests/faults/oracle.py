@@ -140,7 +140,11 @@ def _same(expected: Sequence[Row], found: Sequence[Row], key: tuple[str, ...]) -
     assert by_key.keys() == {tuple(row[name] for name in key) for row in expected}
     for row in expected:
         stored = by_key[tuple(row[name] for name in key)]
-        wrong = {name: (value, stored[name]) for name, value in row.items() if name not in NOT_CONTENT and not _equal(value, stored[name])}
+        wrong = {
+            name: (value, stored[name])
+            for name, value in row.items()
+            if name not in NOT_CONTENT and not _equal(value, stored[name])
+        }
         assert not wrong, f"{[row[name] for name in key]} differs (expected, stored): {wrong}"
 
 
@@ -161,7 +165,9 @@ def _checked(results: Sequence[Row], ledger: Ledger) -> None:
     """What the checks say is what the ledger knows, without the product's own fold."""
     said = {(row["run_id"], row["dimension"]): row["outcome"] for row in results if row["weight"] > 0}
     for sent in ledger.traces.values():
-        assert said[sent.run_id, "no_deletion"] == _outcome(failed=sent.fails), f"{sent.trace_id}: {said[sent.run_id, 'no_deletion']}"
+        assert said[sent.run_id, "no_deletion"] == _outcome(failed=sent.fails), (
+            f"{sent.trace_id}: {said[sent.run_id, 'no_deletion']}"
+        )
         assert said[sent.run_id, "no_escalation"] == _outcome(failed=sent.is_late), f"{sent.trace_id} lost its late span"
 
 
@@ -205,7 +211,11 @@ def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums]) -> 
     for series, start in starts:
         inside = [minutes[series, at] for at in range(start, start + WINDOW, MINUTE) if (series, at) in minutes]
         expected.append(window_row(window(series, start, WINDOW, total(inside)), amended=False))
-    _same(expected, database.query(_WINDOWS, {"project": PROJECT}), ("cohort_id", "length_s", "window_start", "dimension", "contract"))
+    _same(
+        expected,
+        database.query(_WINDOWS, {"project": PROJECT}),
+        ("cohort_id", "length_s", "window_start", "dimension", "contract"),
+    )
     return len(expected)
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from clickhouse_front import Front
 from cluster import Cluster, Process
@@ -48,7 +48,9 @@ gates: [{{name: {gate}, kind: hard, dimensions: [no_deletion], quiet: 2h}}]
 alerts: [{{name: {pager}, webhook: "{url}"}}]
 """
 TOLD: Final = ("warning", "error", "critical")
-_OUTCOME: Final = "SELECT outcome FROM results FINAL WHERE run_id = {run:String} AND dimension = {dimension:String} AND weight > 0"
+_OUTCOME: Final = (
+    "SELECT outcome FROM results FINAL WHERE run_id = {run:String} AND dimension = {dimension:String} AND weight > 0"
+)
 
 
 class Outside:
@@ -67,7 +69,7 @@ class Outside:
             self._up.set()
             await self._ended.wait()
 
-    def __enter__(self) -> "Outside":
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._up.wait(30)
         return self
@@ -153,10 +155,11 @@ class Rig:
         eventually(is_stopped)
         self.done["stopped in the middle"] += 1
 
-    def working(self, workers: int) -> dict[str, list[int]]:
+    def working(self, workers: int) -> None:
         """Wait until so many workers own all partitions of every stage."""
         try:
-            return {stage: list(self.cluster.shared_by(workers, stage)) for stage in STAGES}
+            for stage in STAGES:
+                self.cluster.shared_by(workers, stage)
         except AssertionError:
             owners = {stage: self.cluster.owners(stage) for stage in STAGES}
             raise AssertionError(f"{workers} workers never owned everything: {owners}\n{self.tails()}") from None
@@ -175,6 +178,8 @@ class Rig:
     def reckon(self) -> Counts:
         """Wait until nothing is under way, and hold that everything is as it must be; the workers still run."""
         self.drain()
+        ended = [one for one in self.workers if one.process.poll() is not None]
+        assert not ended, f"workers ended by themselves:\n{self.tails()}"
         counts = asyncio.run(check(self.cluster.settings, self.ledger, self.outside.pager.told))
         self.tell(counts)
         assert all(counts.__getattribute__(name) for name in ("spans", "runs", "results", "minutes", "windows"))
@@ -188,7 +193,7 @@ class Rig:
     async def _drained(self, within_s: float) -> dict[str, int]:
         until = time.monotonic() + within_s
         async with self.cluster.store() as store:
-            while (left := await self._left(store)) and time.monotonic() < until:
+            while (left := await self._left(store)) and time.monotonic() < until:  # noqa: ASYNC110 - other processes get on
                 await asyncio.sleep(0.5)
         return left
 

@@ -1,7 +1,7 @@
 """``tracegrade`` with something broken on purpose: ``python -m faults.sabotage worker …``, and what is broken in SABOTAGE.
 
 Words, with commas between them: the mutants ``acknowledge_first`` and ``no_versions``, and moments at which the process is stopped
-(SIGSTOP) or killed (SIGKILL), such as ``stop:before:results:2``: in the middle of its work, and not by luck.
+(SIGSTOP), killed (SIGKILL) or raises what nobody foresaw, such as ``stop:before:results:2``: in the middle of its work, not by luck.
 """
 
 import os
@@ -37,9 +37,7 @@ def acknowledge_first() -> None:
 def no_versions(insert: Insert) -> Insert:
     """Number all rows alike, so that of equal keys the one that was inserted last stays."""
 
-    def flat(
-        self: ClickHouse, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None
-    ) -> None:
+    def flat(self: ClickHouse, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None) -> None:
         if table in _VERSIONED:
             data = [[1] * len(cells) if name == "version" else cells for name, cells in zip(columns, data, strict=True)]
         insert(self, table, columns, data, token)
@@ -48,23 +46,28 @@ def no_versions(insert: Insert) -> Insert:
 
 
 def at(moment: str, insert: Insert) -> Insert:
-    """Stop or kill the process just before or after the n-th insert into a table."""
+    """Stop or kill the process, or raise, just before or after the n-th insert into a table."""
     how, when, where, nth = moment.split(":")
     left = int(nth)
 
-    def fatal(
-        self: ClickHouse, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None
-    ) -> None:
+    def fatal(self: ClickHouse, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None) -> None:
         nonlocal left
         left -= table == where
         struck = table == where and left == 0
         if struck and when == "before":
-            os.kill(os.getpid(), _SIGNALS[how])
+            strike(how)
         insert(self, table, columns, data, token)
         if struck and when == "after":
-            os.kill(os.getpid(), _SIGNALS[how])
+            strike(how)
 
     return fatal
+
+
+def strike(how: str) -> None:
+    """Do what the word says, now."""
+    if how == "raise":
+        raise RuntimeError("sabotage")
+    os.kill(os.getpid(), _SIGNALS[how])
 
 
 def sabotage(words: Sequence[str]) -> None:
@@ -77,7 +80,7 @@ def sabotage(words: Sequence[str]) -> None:
             insert = no_versions(insert)
         else:
             insert = at(word, insert)
-    ClickHouse.insert = insert  # type: ignore[method-assign]
+    ClickHouse.insert = insert  # type: ignore[method-assign,assignment]
 
 
 if __name__ == "__main__":

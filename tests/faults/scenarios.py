@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterable
 
+from cluster import Process
 from faults.rig import SESSION_S, Rig
 from serving import eventually
 
@@ -45,10 +46,22 @@ def a_worker_is_frozen(rig: Rig, moments: Iterable[str], load: float = 10.0) -> 
         rig.working(2)
 
 
-def _freeze(rig: Rig, frozen: object) -> None:
-    from cluster import Process
+def a_stage_breaks(rig: Rig, moments: Iterable[str]) -> None:
+    """An exception that nobody foresaw, in the middle of work: the stage starts over, and is killed before it has caught up."""
+    with rig.load():
+        for moment in moments:
+            rig.end(rig.workers[0], signal.SIGTERM)
+            broken = rig.start(f"raise:{moment}")
+            rig.alert()
+            broken.says("a stage starts over from what is stored")
+            rig.done["broken in the middle"] += 1
+            time.sleep(2.0)
+            rig.end(broken, signal.SIGKILL)
+            rig.start().says("working")
+        rig.working(2)
 
-    assert isinstance(frozen, Process)
+
+def _freeze(rig: Rig, frozen: Process) -> None:
     rig.stopped(frozen)
     eventually(lambda: all(not _owns(rig, frozen.pid, stage) for stage in ("assemble", "judge", "gate")))
     time.sleep(1.0)

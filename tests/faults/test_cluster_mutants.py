@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clickhouse_front import Front
 from faults.load import WHOLE
-from faults.rig import Rig, a_rig
+from faults.rig import SESSION_S, Rig, a_rig
 from faults.sabotage import ACKNOWLEDGE_FIRST, NO_VERSIONS
 from kafka_broker import Broker
 from serving import eventually
@@ -16,7 +16,7 @@ from serving import eventually
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 TRACES = 20
 COMMITTED_S = 4.0
-"""A commit is made every second."""
+"""Commits are made every second."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def a_worker_dies_while_the_store_is_away(rig: Rig, sabotage: str = "") -> None:
         rig.sender.send(rig.ledger.trace("agent"), *WHOLE)
     worker.says("retrying")
     until = time.monotonic() + COMMITTED_S
-    while rig.cluster.backlog()["assemble"] and time.monotonic() < until:
+    while rig.cluster.backlog()["assemble"] == TRACES and time.monotonic() < until:
         time.sleep(0.1)
     rig.end(worker, signal.SIGKILL)
     rig.cluster.front.faults(down_s=0)
@@ -43,8 +43,11 @@ def a_worker_dies_while_the_store_is_away(rig: Rig, sabotage: str = "") -> None:
 
 
 def a_frozen_worker_writes_what_it_knew(rig: Rig, sabotage: str = "") -> None:
-    """It is stopped before the first version of a run; the next owner writes that, and a later one; then it goes on."""
-    frozen = rig.start(",".join(filter(None, (sabotage, "stop:before:results:1"))))
+    """It stops before it writes the first version of a run; the next owner writes that, and a later one; then it goes on, and dies.
+
+    Did it live, it would join again, and whoever owned the trace then would mend it.
+    """
+    frozen = rig.start(",".join(filter(None, (sabotage, "stop:before:results:1", "kill:before:traces:1"))))
     rig.working(1)
     sent = rig.ledger.trace("agent")
     rig.sender.send(sent, *WHOLE)
@@ -54,7 +57,9 @@ def a_frozen_worker_writes_what_it_knew(rig: Rig, sabotage: str = "") -> None:
     rig.sender.send(sent, 4)
     eventually(lambda: rig.graded(sent.run_id, "no_escalation") == "fail")
     frozen.signal(signal.SIGCONT)
-    rig.working(2)
+    assert frozen.process.wait(SESSION_S) == -signal.SIGKILL
+    rig.workers.remove(frozen)
+    rig.working(1)
 
 
 def test_what_a_dead_worker_could_not_store_is_delivered_again(rig: Rig) -> None:
@@ -64,7 +69,7 @@ def test_what_a_dead_worker_could_not_store_is_delivered_again(rig: Rig) -> None
 
 def test_acknowledging_before_the_store_has_it_loses_spans(rig: Rig) -> None:
     a_worker_dies_while_the_store_is_away(rig, ACKNOWLEDGE_FIRST)
-    with pytest.raises(AssertionError, match=f"{3 * TRACES} acknowledged spans are not stored"):
+    with pytest.raises(AssertionError, match="acknowledged spans are not stored"):
         rig.reckon()
 
 

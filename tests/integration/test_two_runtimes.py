@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -24,12 +23,14 @@ from two_runtimes import (
     Request,
     Rows,
     Scenario,
+    Schedule,
     comparable,
     deliver,
     differences,
     rows,
     scenario,
 )
+from two_runtimes_expected import is_as_expected
 
 from collectors.kafka.producer import KafkaProducer
 from collectors.kafka.publisher import KafkaPublisher
@@ -39,11 +40,8 @@ from pipeline.config.store import StoreSettings
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.judges.scripted import MODEL, ScriptedJudge
 from pipeline.model.result import Feedback
-from pipeline.model.time import MINUTE, SECOND, minute_of
 from pipeline.model.topology import TRACES
-from pipeline.model.window import Transition
 from pipeline.runtime.facts import store_facts
-from sinks.clickhouse.board import Accounting
 from sinks.clickhouse.store import Store
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -53,10 +51,6 @@ PATIENCE_S: Final = 90.0
 PROJECT: Final = scenario().project
 NAMES: Final = ("embedded", "Kafka")
 STAGES: Final = ("assemble", "judge", "gate")
-ROOM: Final = 50 * SECOND
-"""From sending to the time at which windows are final: everything must be graded by then, as a late result amends a window."""
-START_UP: Final = 15 * SECOND
-"""How long starting everything usually takes; where it takes longer, the scenario happens a minute later."""
 
 
 class Runtime(NamedTuple):
@@ -80,34 +74,6 @@ class Runtime(NamedTuple):
 
     async def rows(self) -> Rows:
         return await self.store._read(rows)
-
-
-class Schedule(NamedTuple):
-    """Waits that end when the windows of a past minute are final soon: workers live by the wall clock."""
-
-    whole_minute_ns: int
-    deadline_ns: int
-
-    @classmethod
-    def from_now(cls, now: int) -> "Schedule":
-        """The windows of the last whole minute but one are final after the usual start-up and the room that grading needs."""
-        whole = minute_of(now) - MINUTE
-        return cls(whole, now + START_UP + ROOM - whole)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Both kinds of dimensions become final together: the judge's deadline, and the idle timeout and a minute."""
-        return {"deadline": f"{self.deadline_ns // 10**6}ms", "idle_timeout": f"{(self.deadline_ns - MINUTE) // 10**6}ms"}
-
-    def minute(self, now: int) -> int:
-        """The earliest past minute whose windows are final when there was room enough."""
-        minutes = (self.whole_minute_ns - MINUTE, self.whole_minute_ns)
-        found = next((minute for minute in minutes if self.final_at(minute) - now >= ROOM), None)
-        assert found is not None, "the installations took more than a minute and a half to start"
-        return found
-
-    def final_at(self, minute: int) -> int:
-        return minute + MINUTE + self.deadline_ns
 
 
 def configuration(played: Scenario, schedule: Schedule, judge: str, pager: str) -> dict[str, Any]:
@@ -310,6 +276,7 @@ def acknowledged(
     for stage, by_owner in found.items():
         pids = sorted(int(owner.partition(" on ")[0].rpartition(":")[2]) for owner in by_owner)
         assert pids == sorted(worker.pid for worker in kafka.workers), (stage, by_owner)
+        assert all(sum(partitions.values()) > 0 for partitions in by_owner.values()), (stage, by_owner)
     # Each of the four partitions has four traces or more.
     assert all(count > 0 for partitions in found["assemble"].values() for count in partitions.values()), found["assemble"]
     return found
@@ -322,81 +289,3 @@ def print_counts(tables: list[Rows], handled: Mapping[str, Mapping[str, Mapping[
     for stage, by_owner in handled.items():
         for owner, partitions in sorted(by_owner.items()):
             print(f"{stage}: {owner} acknowledged {dict(partitions)}")  # noqa: T201
-
-
-def is_as_expected(played: Scenario, found: Rows, accounting: Accounting) -> None:
-    """Hold what is stored against what a person read in the recordings."""
-    expected = played.expected
-    counts = {table: len(found[table]) for table in MAY_DIFFER}
-    assert counts == expected["counts"]
-    assert min(counts.values()) > 0
-    assert {name: getattr(accounting, name) for name in expected["accounting"]} == expected["accounting"]
-    runs_are_as_expected(played, found)
-    trips_are_as_expected(played, found)
-    golden_is_as_expected(played, found)
-
-
-def runs_are_as_expected(played: Scenario, found: Rows) -> None:
-    rows_of = Counter(row["run_id"] for row in found["results"] if row["series"] == "live")
-    judged = Counter(row["run_id"] for row in found["judgments"])
-    said = {
-        (
-            row["trace_id"][:8],
-            row["agent"],
-            row["environment"],
-            row["verdict"],
-            rows_of[row["run_id"]],
-            judged[row["run_id"]],
-        )
-        for row in found["runs"]
-        if row["state"] == "live"
-    }
-    assert said == {
-        (run.trace, run.agent, recorded.environment, run.verdict, run.rows, run.judgments)
-        for recorded in played.recordings
-        for run in recorded.runs
-    }
-    none = {trace_id for recorded in played.recordings for trace_id in recorded.not_an_agent_run}
-    assert {row["trace_id"][:8] for row in found["traces"] if row["state"] == "not_an_agent_run"} == none
-
-
-def trips_are_as_expected(played: Scenario, found: Rows) -> None:
-    trace_of = {row["run_id"]: row["trace_id"][:8] for row in found["runs"]}
-    floors = [row for row in found["trips"] if row["kind"] == "floor"]
-    wanted = played.expected["floor_trips"]
-    said = [{key: row[key] for key in wanted[0]} for row in floors]
-    assert sorted(said, key=str) == sorted(wanted, key=str)
-    for wanted in played.expected["incidents"]:
-        rows_of = [
-            row
-            for row in found["trips"]
-            if row["kind"] == "hard" and (row["agent"], row["environment"]) == (wanted["agent"], wanted["environment"])
-        ]
-        told = Counter(row["transition"] for row in rows_of)
-        assert told[Transition.FIRED] == 1, "one run opens an incident"
-        assert told[Transition.CLEARED] == wanted["cleared"]
-        assert len({row["trip_id"] for row in rows_of}) == 1
-        named = {trace_of[row["run_id"]]: row["retracted"] for row in rows_of if row["run_id"]}
-        assert named == {trace: trace in wanted["retracted"] for trace in wanted["runs"]}
-    (trip,) = (row for row in floors if row["environment"] == "canary")
-    (window,) = (
-        row
-        for row in found["windows"]
-        if (row["cohort_id"], row["length_s"], row["dimension"]) == (trip["cohort_id"], 60, "verdict")
-    )
-    wanted = played.expected["canary_in_the_end"]
-    assert {key: window[key] for key in wanted} == wanted
-
-
-def golden_is_as_expected(played: Scenario, found: Rows) -> None:
-    trace_of = {row["run_id"]: row["trace_id"][:8] for row in found["runs"]}
-    said = []
-    for case in found["golden_cases"]:
-        members = [row for row in found["golden_members"] if row["case_id"] == case["case_id"]]
-        failing = sorted(trace_of[row["run_id"]] for row in members if row["failing"])
-        assert case["runs"] == len(failing)
-        said.append(
-            {"agent": case["agent"], "input": json.loads(case["body"])["input"], "state": case["state"], "failing": failing}
-        )
-    wanted = [{**one, "failing": sorted(one["failing"])} for one in played.expected["golden"]]
-    assert sorted(said, key=str) == sorted(wanted, key=str)

@@ -14,7 +14,7 @@ from pipeline.config.kafka import KafkaSettings
 from pipeline.errors import ConfigurationError
 from pipeline.model.time import SECOND
 from pipeline.model.topology import Node
-from pipeline.runtime.faust.transport import use
+from pipeline.runtime.faust.transport import consume_in_order
 
 BUFFER: Final = 32
 """Records that a stream buffers: they are large (feasibility 1.5)."""
@@ -53,7 +53,7 @@ def application(node: Node, settings: KafkaSettings, environment: Mapping[str, s
         datadir=datadir,
         store="memory://",
     )
-    use(app)
+    consume_in_order(app)
     return app
 
 

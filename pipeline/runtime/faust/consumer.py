@@ -96,7 +96,7 @@ class Consumer:
         with suppress(TimeoutError):  # what waits for a store that is away is left to whoever has the partitions next
             async with asyncio.timeout(GRACE), self._lock:
                 pass
-        self._fence.fall()
+        self._disown()
         async with self._lock:
             await self._let_go()
         with suppress(TimeoutError):  # brokers that are away notice by themselves that the member is gone
@@ -141,7 +141,6 @@ class Consumer:
 
     async def _let_go(self) -> None:
         """End what is still done for assignments that are gone."""
-        self._disown()
         while self._former:
             await self._former.pop().close()
 

@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 from builders import T0
 from msgspec.structs import replace
-from unit.clickhouse.records import Recorder
+from unit.clickhouse.records import Recorder, a_run, a_run_version, a_version
 
 from pipeline.config.store import StoreSettings
 from pipeline.errors import ConfigurationError
+from pipeline.model.time import MINUTE
 from pipeline.model.window import Notification, Transition
 from sinks.clickhouse.connection import ClickHouse, Row, connect
 from sinks.clickhouse.gate_rows import notification_row
 from sinks.clickhouse.gates import notifications, write_notifications
 from sinks.clickhouse.migrate import Migration, migrate, shipped
+from sinks.clickhouse.recovery import misplaced_traces
 from sinks.clickhouse.rows import insert
+from sinks.clickhouse.run_rows import run_rows, trace_row
 
 NAMES = [one.name for one in shipped()]
 REPEATABLE = r"CREATE TABLE IF NOT EXISTS |ALTER TABLE \w+ (ADD (COLUMN|INDEX) IF NOT EXISTS|MATERIALIZE INDEX) "
@@ -117,6 +120,18 @@ def test_notifications_from_before_their_agent_was_kept_are_nobodys(engine: Clic
     assert notifications(engine) == [replace(noted, agent="")]
     write_notifications(engine, [replace(noted, attempts=1)])
     assert notifications(engine) == [replace(noted, attempts=1)]
+
+
+def test_traces_from_before_their_insertion_was_kept_are_searched_for_runs_that_never_were(engine: ClickHouse) -> None:
+    migrate(engine, shipped()[:3])
+    whole = trace_row(a_version(a_run_version(a_run("old"), 12), facts=3))
+    assert whole is not None
+    insert(engine, "runs", run_rows(a_version(a_run_version(a_run("old", head="a2"), 4))))
+    insert(engine, "traces", [whole])
+    migrate(engine)
+    (row,) = engine.query("SELECT trace_id, toInt64(toUnixTimestamp64Nano(now64(9))) AS now FROM traces")
+    assert misplaced_traces(engine) == [("old", row["trace_id"])]
+    assert misplaced_traces(engine, since_ns=row["now"] - MINUTE) == [("old", row["trace_id"])], "once more than needed"
 
 
 def test_comments_and_layout_are_not_what_a_migration_says() -> None:

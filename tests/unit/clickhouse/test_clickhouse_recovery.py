@@ -16,7 +16,7 @@ from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
 from sinks.clickhouse.recovery import misplaced_traces, open_traces, open_traces_of, pending_traces, unfinished_traces
 from sinks.clickhouse.rows import insert
-from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows
+from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows, trace_row
 from sinks.clickhouse.writer import write
 
 TRACE = "ab" * 16
@@ -126,9 +126,32 @@ def test_rows_at_a_former_place_are_looked_for_among_runs_with_rows_inserted_sin
     assert stray("late-move", T0, T0 + 1)
 
 
+def test_a_run_that_never_was_is_looked_for_in_traces_with_a_run_or_a_last_word_inserted_since(database: ClickHouse) -> None:
+    def found(project: str, ghost_at: int, word_at: int) -> bool:
+        half = a_version(a_run_version(a_run(project, head="a2"), 4), facts=1)
+        whole = a_version(a_run_version(a_run(project), 12), facts=3)
+        for version, at in ((half, ghost_at), (whole, word_at)):
+            insert(database, "runs", [row | {"inserted_at": T0 if version is whole else at} for row in run_rows(version)])
+            row = trace_row(version)
+            assert row is not None
+            insert(database, "traces", [row | {"inserted_at": at if version is whole else T0}])
+        assert (project, TRACE) in misplaced_traces(database)
+        return (project, TRACE) in misplaced_traces(database, since_ns=T0 + 1)
+
+    assert not found("swept-ghost", T0, T0)
+    assert found("late-ghost", T0 + 1, T0)
+    assert found("late-word", T0, T0 + 1)
+
+
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("spans", "received_at"), ("judgments", "judged_at"), ("feedback", "received_at"), ("runs", "inserted_at")],
+    [
+        ("spans", "received_at"),
+        ("judgments", "judged_at"),
+        ("feedback", "received_at"),
+        ("runs", "inserted_at"),
+        ("traces", "inserted_at"),
+    ],
 )
 def test_what_is_new_is_found_by_an_index(database: ClickHouse, table: str, column: str) -> None:
     """Reading every part there is would make a start cost more as history grows."""
@@ -139,7 +162,7 @@ def test_what_is_new_is_found_by_an_index(database: ClickHouse, table: str, colu
     recorder = Recorder(database)
     unfinished_traces(recorder, since_ns=T0)
     condition = rf"FROM {table}\s+WHERE ({column} >= fromUnixTimestamp64Nano\({{since:Int64}}, 'UTC'\))"
-    (asked,) = (found[1] for sql in recorder.queries if (found := re.search(condition, sql)))
+    (asked,) = {found[1] for sql in recorder.queries if (found := re.search(condition, sql))}
     plan = database.query(f"EXPLAIN indexes = 1 SELECT * FROM {table} WHERE {asked}", {"since": T0})  # noqa: S608 - of our own SQL
     assert any(f"Name: {column}_range" in row["explain"] for row in plan)
 
@@ -160,3 +183,17 @@ def test_the_same_trace_id_in_another_project_opens_nothing(database: ClickHouse
     write(database, [a_version(a_run_version(a_run("mine")), facts=1)])
     assert not open_now(database, "mine")
     assert open_now(database, "yours")
+
+
+def test_results_that_count_for_a_run_that_was_never_written_are_found(database: ClickHouse) -> None:
+    known, unwritten = a_run("orphans", head="a1"), a_run("orphans", head="a2")
+    write(database, [a_version(a_run_version(known, 4, a_result("x")))])
+    orphan = a_run_version(unwritten, 4, a_result("x"))
+    assert ("orphans", TRACE) not in misplaced_traces(database)
+    # Its owner died between two inserts.
+    insert(database, "places", place_rows(a_version(orphan)))
+    insert(database, "results", results_of_trace(a_version(orphan)))
+    for since in (0, T0):
+        assert ("orphans", TRACE) in misplaced_traces(database, since_ns=since)
+    write(database, [a_version(a_run_version(known, 8, a_result("x")), facts=2, retired=retire(orphan, 8))])
+    assert ("orphans", TRACE) not in misplaced_traces(database)

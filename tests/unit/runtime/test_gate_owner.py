@@ -1,6 +1,24 @@
 """What moves gates and what does not: windows when they are final, failing runs at once, and nobody uncalibrated, replayed or gone."""
 
-from gate_worlds import DESK, FLOOR, GATES, GATING, IDLE, NAMED, PAST, SHOP, START, TONES, GateWorld, fired, graded, merged, some
+from gate_worlds import (
+    DESK,
+    FLOOR,
+    GATES,
+    GATING,
+    HELP,
+    IDLE,
+    NAMED,
+    PAST,
+    SHOP,
+    START,
+    TONES,
+    GateWorld,
+    fired,
+    graded,
+    merged,
+    moved,
+    some,
+)
 from msgspec.structs import replace
 
 from pipeline.model.result import Outcome
@@ -221,3 +239,38 @@ async def test_what_is_long_over_is_not_announced_after_a_start() -> None:
     world.owner, world.now = None, world.now + 8 * DAY
     await world.step()
     assert world.store.told == {}
+
+
+async def test_a_run_that_moves_trips_no_gate_twice_and_whatever_gate_it_did_not_trip_before() -> None:
+    world = GateWorld(gates=[NAMED, GATING])
+    before = graded(0, HELP, 0, failing=["forbid"])
+    await world.step()
+    await world.write(before)
+    await at(world, 1)
+    world.owner = None  # whoever has the agents now has not seen it
+    await world.step()
+    await world.write(moved(before, graded(0, DESK, 0, failing=["forbid", "gated"], facts=2)))
+    await at(world, 2)
+    run = before.runs[0].run.run_id
+    assert fired(world.store.tripped.values()) == [
+        ("gating", "desk", Transition.FIRED, run),
+        ("no refunds", "help", Transition.FIRED, run),
+    ]
+
+
+async def test_the_store_is_asked_once_a_step_for_runs_that_are_about_to_trip_and_not_at_all_without_any() -> None:
+    world = GateWorld()
+
+    async def asked(*failing: str, passes: bool = True, number: int = 0) -> int:
+        before = len(world.faults.calls)
+        await world.write(
+            graded(number, DESK, 0, failing=failing, passes=passes), graded(number + 1, SHOP, 0, failing=failing, passes=passes)
+        )
+        await at(world, 1)
+        return world.faults.calls[before:].count("tripped_runs")
+
+    await world.step()
+    assert await asked() == 0
+    assert await asked("answer", passes=False) == 0, "no gate watches that"
+    assert await asked("forbid", "gated", number=2) == 1
+    assert await asked("forbid", "gated", number=2) == 0, "they are known"

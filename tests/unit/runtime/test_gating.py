@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
-from gate_worlds import DESK, SHOP, START, GateWorld, Seen, graded, seen, story, tell
+from gate_worlds import DESK, HELP, SHOP, START, GateWorld, Seen, graded, seen, story, tell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -20,12 +20,14 @@ from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import GATE, TOUCHED, Topic, bucket_of_agent
 from pipeline.model.version import TraceVersion
 from pipeline.model.window import Notification, Touched, Window
-from pipeline.runtime import guard
+from pipeline.runtime import guard, promoter
 from pipeline.runtime.clock import ManualClock, Times
+from pipeline.runtime.gates import Owns
 from pipeline.runtime.gating import Gating
 from pipeline.runtime.holding import DeadLetters
 from pipeline.runtime.owner import _touched
 from pipeline.runtime.telemetry import Telemetry
+from pipeline.stages.promote import case_id
 from sinks.memory_gates import MemoryGateStore
 
 PARTITIONS = 3
@@ -223,7 +225,9 @@ async def test_each_partition_is_acknowledged_up_to_its_last_record() -> None:
 
 AGENTS = 8
 """Partitions of the touched topic; the agents of the story are in two of them."""
-HOME = {cohort: bucket_of_agent("default", cohort.agent) % AGENTS for cohort in (SHOP, DESK)}
+HOME = {cohort: bucket_of_agent("default", cohort.agent) % AGENTS for cohort in (SHOP, DESK, HELP)}
+CASES = {case_id("default", cohort.agent, f"question {number}"): cohort.agent for cohort in HOME for number in range(2)}
+"""By the id of a case, the agent that is asked it."""
 
 
 class Watched:
@@ -253,7 +257,7 @@ class Watched:
         if isinstance(row, Window):
             return row.series.cohort.agent
         if isinstance(row, GoldenMember):
-            return next(key.place.cohort.agent for _, key in self._store.results if key.run_id == row.run_id)
+            return CASES[row.case_id]
         return str(row.agent if isinstance(row, Notification | GoldenCase) else row.cohort.agent)
 
 
@@ -330,21 +334,63 @@ async def told_by(assignments: Sequence[frozenset[int]]) -> Nodes:
 shares = st.sets(st.sampled_from(sorted(HOME.values()))).map(lambda some: frozenset({0, 3, *some}))
 
 
-@settings(deadline=None)
-@given(st.lists(shares, min_size=len(story()), max_size=len(story())))
-def test_two_nodes_give_together_what_one_gives_and_write_nothing_of_each_others_agents(
-    assignments: list[frozenset[int]],
-) -> None:
+def check_two_nodes(assignments: Sequence[frozenset[int]]) -> None:
+    """The law of owners of agents: two nodes give together what one gives, and write nothing of each other's agents."""
     plain = asyncio.run(tell(GateWorld(), story()))
     nodes = asyncio.run(told_by(assignments))
     assert nodes.seen() == seen(plain)
     assert nodes.committed == {partition: len(held) for partition, held in enumerate(nodes.log.partitions)}
 
 
+@settings(deadline=None)
+@given(st.lists(shares, min_size=len(story()), max_size=len(story())))
+def test_two_nodes_give_together_what_one_gives_and_write_nothing_of_each_others_agents(
+    assignments: list[frozenset[int]],
+) -> None:
+    check_two_nodes(assignments)
+
+
 def test_the_agents_of_the_story_can_be_owned_apart() -> None:
-    assert len(set(HOME.values())) == 2
+    assert len(set(HOME.values())) == len(HOME)
     nodes = asyncio.run(told_by([frozenset({HOME[SHOP]})] * len(story())))
     assert all(world.store.writes for world in cast("list[Any]", nodes.worlds))
+
+
+def _cases_of_others_are_written_too(patch: pytest.MonkeyPatch) -> None:
+    async def of_anybody(store: Any, touched: Sequence[Touched], _owns: Owns) -> int:
+        return await promoter.promote(store, touched)
+
+    patch.setattr("pipeline.runtime.gate_owner.promote", of_anybody)
+
+
+def _only_members_of_others_are_left_to_them(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(promoter, "_owned", lambda rows, *_: rows)
+
+
+def _trips_of_others_are_not_asked_for(patch: pytest.MonkeyPatch) -> None:
+    async def of_nobody(_self: MemoryGateStore, _run_ids: Sequence[str]) -> set[tuple[str, str, str, str]]:
+        return set()
+
+    patch.setattr(MemoryGateStore, "tripped_runs", of_nobody)
+
+
+@pytest.mark.parametrize(
+    "mutate",
+    [
+        _cases_of_others_are_written_too,
+        _only_members_of_others_are_left_to_them,
+        _trips_of_others_are_not_asked_for,
+    ],
+    ids=lambda one: one.__name__.strip("_").replace("_", " "),
+)
+def test_owners_that_do_not_heed_each_other_break_the_law(
+    mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = [frozenset({HOME[DESK]})] * len(story())
+    check_two_nodes(apart)
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_two_nodes(apart)
 
 
 async def test_touched_minutes_of_agents_that_are_owned_elsewhere_are_left_to_their_owner() -> None:

@@ -199,6 +199,88 @@ async def test_a_judge_that_stays_away_is_given_up_at_the_deadline(monkeypatch: 
     assert not world.desk.busy
 
 
+LATER = replace(REQUEST, requested_ns=T0 + 5 * MINUTE, deadline_ns=T0 + 15 * MINUTE)
+"""The same questions after a restart of the run's owner."""
+
+
+async def test_a_question_that_is_asked_anew_while_it_is_open_has_the_later_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    Pauses(monkeypatch, world.clock)
+    world.fails["tone"].extend([TemporaryError("503", retry_after=60.0)] * 12)
+    task = world.desk.take(REQUEST)
+    await until(lambda: bool(world.asked))
+    assert world.desk.take(LATER) is None, "nothing is asked twice at once"
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["support", "tone"]
+    assert REQUEST.deadline_ns < world.clock.now() < LATER.deadline_ns
+    assert task is not None
+    assert task.done(), "what acknowledges the first request waits for the answer too"
+
+
+async def test_a_repeated_request_of_before_takes_no_time_from_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    Pauses(monkeypatch, world.clock)
+    world.fails["tone"].extend([TemporaryError("503", retry_after=60.0)] * 12)
+    world.desk.take(LATER)
+    world.desk.take(REQUEST)
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["support", "tone"]
+
+
+async def test_only_the_questions_that_are_asked_anew_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    Pauses(monkeypatch, world.clock)
+    for dimension in ("support", "tone"):
+        world.fails[dimension].extend([TemporaryError("503", retry_after=60.0)] * 12)
+    world.desk.take(REQUEST)
+    world.desk.take(replace(LATER, dimensions=(("tone", "c2"),)))
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["tone"]
+
+
+async def test_who_waits_for_a_slot_has_the_later_deadline_too() -> None:
+    world = World(concurrency=1)
+    world.answers.clear()
+    world.desk.take(REQUEST)
+    await until(lambda: bool(world.asked))
+    world.desk.take(LATER)
+    world.clock.advance_to(REQUEST.deadline_ns)
+    world.answers.set()
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["support", "tone"]
+
+
+async def test_a_question_that_was_too_late_to_be_asked_and_has_more_time_now_is_asked() -> None:
+    world = World(concurrency=1)
+    world.answers.clear()
+    world.desk.take(replace(REQUEST, deadline_ns=LATER.deadline_ns, dimensions=(("support", "c1"),)))
+    await until(lambda: bool(world.asked))
+    world.desk.take(replace(REQUEST, dimensions=(("tone", "c2"), ("style", "c3"))))
+    world.desk.take(replace(LATER, dimensions=(("style", "c3"),)))
+    world.clock.advance_to(REQUEST.deadline_ns)
+    world.answers.set()
+    await until(lambda: ("t1", "style") in world.asked)  # by now it is too late for the other one
+    world.desk.take(LATER)
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["style", "support", "tone"]
+
+
+async def test_a_question_that_was_given_up_is_begun_anew_while_others_of_its_request_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    pauses = Pauses(monkeypatch, world.clock)
+    for dimension in ("support", "tone"):
+        world.fails[dimension].extend([TemporaryError("503", retry_after=60.0)] * 10)
+    world.desk.take(REQUEST)
+    world.desk.take(replace(LATER, dimensions=(("tone", "c2"),)))
+    await until(lambda: len(pauses.taken) == 10)  # the last of these pauses is not begun for the other question
+    again = world.desk.take(LATER)
+    assert again is not None
+    await until(lambda: not world.desk.busy)
+    assert world.heard == ["support", "tone"]
+
+
 @pytest.mark.parametrize("trouble", [ConfigurationError("no such model"), PermanentError("refused"), RuntimeError("a bug")])
 async def test_a_question_that_cannot_be_answered_costs_only_its_own_dimension(trouble: Exception) -> None:
     world = World()

@@ -1,10 +1,11 @@
 """Failing runs become golden candidates, and stop being ones when they fail no longer; nothing is written that says nothing new."""
 
-from gate_worlds import SHOP, graded, merged
+from gate_worlds import DESK, HELP, SHOP, graded, merged, moved
 from msgspec.structs import replace
 
 from pipeline.model.golden import GoldenCase
 from pipeline.model.version import TraceVersion
+from pipeline.runtime.gates import Owns, everything
 from pipeline.runtime.owner import _touched
 from pipeline.runtime.promoter import promote
 from sinks.memory_gates import MemoryGateStore
@@ -17,10 +18,10 @@ class World:
         self.store = MemoryGateStore()
         self.written: list[int] = []
 
-    async def write(self, *versions: TraceVersion) -> int:
+    async def write(self, *versions: TraceVersion, owns: Owns = everything) -> int:
         """Write versions, and promote. Returns how many cases changed."""
         await self.store.write(versions)
-        return await promote(self.store, sorted({one for version in versions for one in _touched(version)}))
+        return await promote(self.store, sorted({one for version in versions for one in _touched(version)}), owns)
 
     async def cases(self) -> dict[str, GoldenCase]:
         return {case.input: case for case in await self.store.golden_cases("default")}
@@ -112,3 +113,46 @@ async def test_minutes_without_failures_cost_one_question() -> None:
     assert await world.write(graded(0, SHOP, 0)) == 0
     assert await promote(world.store, []) == 0
     assert await world.cases() == {}
+
+
+# Several owners of agents
+
+
+def owner_of(*agents: str) -> Owns:
+    return lambda _project, agent: agent in agents
+
+
+async def test_of_a_run_that_turns_out_to_be_of_another_agent_each_owner_writes_its_own_case() -> None:
+    world = World()
+    before = graded(1, DESK, 0, passes=False)
+    await world.write(before, owns=owner_of("desk"))
+    after = moved(before, graded(1, HELP, 0, passes=False, facts=2))
+    assert await world.write(after, owns=owner_of("shop")) == 0
+    assert await world.write(after, owns=owner_of("desk")) == 1
+    assert {case.agent: (case.state, case.runs) for case in world.store.cases.values()} == {"desk": ("withdrawn", 0)}
+    assert [one.failing for one in world.store.members.values()] == [False]
+    assert await world.write(after, owns=owner_of("help")) == 1
+    assert {case.agent: (case.state, case.runs) for case in world.store.cases.values()} == {
+        "desk": ("withdrawn", 0),
+        "help": ("candidate", 1),
+    }
+    plain = World()
+    await plain.write(before)
+    await plain.write(after)
+    assert (world.store.cases, world.store.members) == (plain.store.cases, plain.store.members)
+
+
+async def test_a_case_that_was_not_written_before_its_owner_died_keeps_no_member_that_left() -> None:
+    """Nothing says whose the case is by then, for its run is asked something else, of another agent."""
+    for owner in ("desk", "help"):
+        world = World()
+        before = graded(1, DESK, 0, passes=False)
+        await world.write(before)
+        ids = [case.id for case in world.store.cases.values()]
+        world.store.cases.clear()
+        await world.write(
+            asking(moved(before, graded(1, HELP, 0, passes=False, facts=2)), "something else"), owns=owner_of(owner)
+        )
+        (left,) = [one for (_, case_id, _), one in world.store.members.items() if case_id == ids[0]]
+        assert not left.failing
+        assert {case.agent for case in world.store.cases.values()} == ({"help"} if owner == "help" else set())

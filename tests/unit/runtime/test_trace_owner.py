@@ -1,5 +1,6 @@
 """The owner of traces: one poison trace stops nothing, trouble loses nothing, and what a crash left is taken up (promises 3 and 7)."""
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 
@@ -327,6 +328,29 @@ async def test_a_start_retires_rows_at_places_that_their_runs_left() -> None:
     await world.crash()
     await world.settle()
     assert len(places(world)) == 1
+
+
+async def test_results_whose_owner_died_before_it_wrote_their_run_count_in_nothing_once_the_run_heads_nothing() -> None:
+    world = OwnerWorld()
+    await world.arrive([agent(0, 1, 0, "inner")])
+    with_runs = world.store.write
+
+    async def only_results(versions: Sequence[TraceVersion]) -> None:
+        await with_runs(versions)
+        world.store.runs.clear()
+        world.store.traces.clear()
+        raise asyncio.CancelledError
+
+    world.store.write = only_results  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await world.owner.tick(Times.single(world.now + 2 * MINUTE))
+    world.store.write = with_runs  # type: ignore[method-assign]
+    assert world.store.counting()
+    await world.crash()
+    await world.arrive([agent(0, 0, None, "outer"), model(0, 2, 0, "done")])
+    await world.settle()
+    (run,) = world.store.live_runs()
+    assert {row.key.run_id for row in world.store.counting()} == {run.run.run_id}
 
 
 # The clock that gates go by
