@@ -136,7 +136,7 @@ class Worker:
         self.owner = TraceOwner(shared, assembly, publish, telemetry, len(group.log.partitions), owned)
         letters = DeadLetters("assemble", shared.bury, publish, telemetry)
         self.assembling = Assembling(shared, self.owner, publish, letters, self._acknowledge, group.clock)
-        positions = {partition: Position(group.committed[partition]) for partition in owned}
+        positions = {partition: Position(group.committed[partition], group.committed[partition]) for partition in owned}
         self.assignment = Assignment(self.generation, self.fence, self.assembling, positions)
 
     def _acknowledge(self, partition: int, offset: int) -> None:
@@ -148,10 +148,12 @@ class Worker:
         for partition, position in list(self.assignment.positions.items()):
             for record in self._group.log.partitions[partition][position.next_offset :][:count]:
                 assert self.assignment.expects(partition, record.offset, self.generation)
-                self.assignment.took(partition, record.offset, record.timestamp_ns)
+                self.assignment.took(partition, record.offset)
                 wanted.append(record)
         if wanted:
             await self.assembling.take(wanted)
+        for record in wanted:
+            self.assignment.done(record.partition, record.offset, record.timestamp_ns)
 
     async def tick(self) -> None:
         """Do what is due."""

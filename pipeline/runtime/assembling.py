@@ -1,5 +1,6 @@
 """Assembling: the assemble node on its partitions of the traces topic."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,6 +39,8 @@ class Assembling:
         self._dead_letters = dead_letters
         self._acknowledge = acknowledge
         self._clock = clock
+        self._folding = asyncio.Lock()
+        """The owner is used by one at a time; records are stored beside it."""
         self._swept_ns = 0
 
     async def recover(self) -> None:
@@ -51,7 +54,8 @@ class Assembling:
         taken = [(one, await self._read(one)) for one in incoming]
         await self._store_all(taken)
         newest = {one.partition: one.timestamp_ns for one in incoming}
-        await self._owner.fold([record for _, some in taken for record in some], Times(newest, self._clock.now()))
+        async with self._folding:
+            await self._owner.fold([record for _, some in taken for record in some], Times(newest, self._clock.now()))
         for one in incoming:
             self._acknowledge(one.partition, one.offset)
 
@@ -79,11 +83,12 @@ class Assembling:
 
     async def tick(self, times: Times) -> None:
         """Close what is due and write it, tell the clocks, sweep."""
-        await self._owner.tick(times)
-        await self._owner.tell_clocks(times)
-        if times.wall - self._swept_ns >= SWEEP_EVERY:
-            self._swept_ns = times.wall
-            await self._owner.sweep(times)
+        async with self._folding:
+            await self._owner.tick(times)
+            await self._owner.tell_clocks(times)
+            if times.wall - self._swept_ns >= SWEEP_EVERY:
+                self._swept_ns = times.wall
+                await self._owner.sweep(times)
 
     async def close(self) -> None:
         """Let go; all that is held is in the store too."""

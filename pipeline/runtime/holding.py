@@ -20,7 +20,10 @@ Acknowledge = Callable[[int, int], None]
 
 
 class Holding(Protocol):
-    """The partitions of one assignment, from their gain to their loss. A runtime calls its methods one at a time."""
+    """The partitions of one assignment, from their gain to their loss.
+
+    A runtime takes and ticks one at a time each, and may do the one while the other waits for the store.
+    """
 
     async def recover(self) -> None:
         """Read back what is open, before any new record is taken."""

@@ -68,7 +68,7 @@ class Sender:
 class Load:
     """Several senders in threads, from the start to the end of its context."""
 
-    def __init__(self, sender: Sender, *, threads: int = 4, traces_per_s: float = 10.0, seed: int = 20261129) -> None:
+    def __init__(self, sender: Sender, *, threads: int = 4, traces_per_s: float, seed: int = 20261129) -> None:
         self._sender = sender
         self._pause = threads / traces_per_s
         self._chance = random.Random(seed)

@@ -33,13 +33,13 @@ from sinks.clickhouse.store import Store
 TESTS: Final = Path(__file__).parents[1]
 SESSION_S: Final = 6.0
 STAGES: Final = ("assemble", "judge", "gate")
-DRAIN_S: Final = 150.0
+DRAIN_S: Final = 240.0
 CONFIG: Final = """
 assemble: {{quiet_period: 1s, parent_unseen: 2s, idle_timeout: 5s}}
 judge: {{base_url: "{judge}", model: {model}}}
 agents:
   default:
-    sampling: {{rate: 0.25}}
+    sampling: {{rate: 0.1}}
     checks:
       policies:
         - {{name: no_deletion, forbid: {{tool: delete_customer}}}}
@@ -99,7 +99,7 @@ class Rig:
     # Load
 
     @contextmanager
-    def load(self, traces_per_s: float = 10.0) -> Iterator[None]:
+    def load(self, traces_per_s: float = 6.0) -> Iterator[None]:
         """Report without pause."""
         with Load(self.sender, traces_per_s=traces_per_s):
             yield

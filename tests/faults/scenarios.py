@@ -34,9 +34,9 @@ def workers_come_and_go(rig: Rig, times: int, every_s: float) -> None:
         rig.working(2)
 
 
-def a_worker_is_frozen(rig: Rig, moments: Iterable[str], load: float = 10.0) -> None:
+def a_worker_is_frozen(rig: Rig, moments: Iterable[str]) -> None:
     """A worker stops in the middle of its work, longer than its session; its partitions go elsewhere, and it goes on."""
-    with rig.load(load):
+    with rig.load():
         for moment in moments:
             rig.end(rig.workers[0], signal.SIGTERM)
             frozen = rig.start(f"stop:{moment}")

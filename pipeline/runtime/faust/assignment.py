@@ -16,10 +16,12 @@ Partition: TypeAlias = int
 
 
 class Position(msgspec.Struct):
-    """Where a partition is read: the next offset, and the time of the last record, 0 where none was taken."""
+    """Where a partition is read: the next offset to take, and the next one to be done with."""
 
     next_offset: int
+    done_offset: int
     time_ns: int = 0
+    """Of the last record that was done with; 0 where none was."""
 
 
 class Assignment(msgspec.Struct):
@@ -37,18 +39,28 @@ class Assignment(msgspec.Struct):
             return False
         return True if offset == position.next_offset else None
 
-    def took(self, partition: Partition, offset: int, time_ns: int) -> None:
-        """Take note that a record was taken."""
-        self.positions[partition] = Position(offset + 1, time_ns)
+    def took(self, partition: Partition, offset: int) -> None:
+        """Take note that the next record was taken."""
+        self.positions[partition].next_offset = offset + 1
+
+    def done(self, partition: Partition, offset: int, time_ns: int) -> None:
+        """Take note that all that is to be done with a record, and with those before it, is done."""
+        position = self.positions[partition]
+        position.done_offset, position.time_ns = offset + 1, time_ns
+
+    def pass_over(self, partition: Partition, offset: int) -> None:
+        """Go on at an offset: the broker has nothing before it any more."""
+        position = self.positions[partition]
+        position.next_offset = position.done_offset = offset
 
     def partition_times(self, wall: int, ends: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return what time it is in each partition: ``wall``, read before ``ends``, where all is taken; else its last record's.
+        """Return what time it is in each partition: ``wall``, read before ``ends``, where all is done; else its last record's.
 
-        A partition of which nothing was taken and something waits has no time yet.
+        A partition of which nothing was done and something waits has no time yet.
         """
         times: dict[Partition, int] = {}
         for partition, position in self.positions.items():
-            if position.next_offset >= ends[partition]:
+            if position.done_offset >= ends[partition]:
                 times[partition] = wall
             elif position.time_ns:
                 times[partition] = min(position.time_ns, wall)
@@ -57,7 +69,11 @@ class Assignment(msgspec.Struct):
 
 def first_positions(committed: Mapping[Partition, int | None], earliest: Mapping[Partition, int]) -> dict[Partition, Position]:
     """Return where to begin: at what is committed, else at the beginning. A broker says None or -1 where nothing is committed."""
-    return {partition: Position(_first(offset, earliest[partition])) for partition, offset in committed.items()}
+    return {partition: _at(_first(offset, earliest[partition])) for partition, offset in committed.items()}
+
+
+def _at(offset: int) -> Position:
+    return Position(next_offset=offset, done_offset=offset)
 
 
 def _first(committed: int | None, earliest: int) -> int:

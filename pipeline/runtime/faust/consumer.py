@@ -9,6 +9,7 @@ import tempfile
 from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import faust
@@ -17,6 +18,7 @@ from faust.types import TP
 
 from collectors.kafka.records import Incoming
 from pipeline.config.kafka import KafkaSettings
+from pipeline.model.time import SECOND
 from pipeline.model.topology import Node
 from pipeline.runtime.clock import Clock, Times
 from pipeline.runtime.faust.application import application
@@ -33,6 +35,8 @@ BEAT: Final = 0.25
 MILLISECOND_NS: Final = 1_000_000
 FIRST_DELAY: Final = 0.5
 GREATEST_DELAY: Final = 30.0
+UNHEARD_NS: Final = 90 * SECOND
+"""How long a member may have partitions and not be told to begin; rebalances take seconds."""
 GRACE: Final = 5.0
 """Seconds that what is under way is given at a stop, and then the brokers to hear of it."""
 
@@ -51,13 +55,15 @@ class Consumer:
         self._beat = beat
         self._folder = tempfile.TemporaryDirectory(prefix="tracegrade-")
         self._app = application(node, settings, environment, self._folder.name)
-        self._lock = asyncio.Lock()
+        self._taking = asyncio.Lock()
         self._fence = Fence()
         self._assignment: Assignment | None = None
         self._former: list[Holding] = []
         """Holdings of assignments that are gone, not closed yet."""
         self._unacknowledged: dict[Partition, deque[faust.EventT[bytes]]] = {}
         self._ticker: asyncio.Task[None] | None = None
+        self._unheard_ns = 0
+        self._deaf: RuntimeError | None = None
         self._app.on_partitions_revoked.connect(self._revoked, weak=False)
         self._app.on_rebalance_complete.connect(self._rebalanced, weak=False)
         topic = self._app.topic(node.reads.name, value_serializer="raw", key_serializer="raw", value_type=bytes)
@@ -76,6 +82,8 @@ class Consumer:
     @property
     def failed(self) -> BaseException | None:
         """What ended the app or the ticker, which must never end; None while all is well."""
+        if self._deaf is not None:
+            return self._deaf
         if self._app.crashed:
             return self._app.crash_reason or RuntimeError(f"the {self.node.name} stage crashed")
         if self._ticker is not None and self._ticker.done() and not self._ticker.cancelled():
@@ -94,10 +102,10 @@ class Consumer:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
         with suppress(TimeoutError):  # what waits for a store that is away is left to whoever has the partitions next
-            async with asyncio.timeout(GRACE), self._lock:
+            async with asyncio.timeout(GRACE), self._taking:
                 pass
         self._disown()
-        async with self._lock:
+        async with self._taking:
             await self._let_go()
         with suppress(TimeoutError):  # brokers that are away notice by themselves that the member is gone
             async with asyncio.timeout(GRACE):
@@ -148,7 +156,7 @@ class Consumer:
         generation = self._app.consumer_generation_id
         owned = [tp for tp in self._app.consumer.assignment() if tp.topic == self.node.reads.name]
         self._unacknowledged = {tp.partition: deque() for tp in owned}
-        holding = self._hold([tp.partition for tp in owned], fence, self._acknowledge)
+        holding = self._hold([tp.partition for tp in owned], fence, partial(self._acknowledge, fence))
         try:
             await holding.recover()
             positions = await self._positions(owned)
@@ -178,7 +186,7 @@ class Consumer:
     async def _consume(self, stream: faust.StreamT[bytes]) -> None:
         batches: Any = stream  # its protocol does not name noack_take
         async for events in batches.noack_take(TAKE, within=WITHIN):
-            async with self._lock:
+            async with self._taking:
                 assignment = self._assignment
                 if assignment is not None:
                     await self._safely(assignment, self._take(assignment, events))
@@ -193,11 +201,13 @@ class Consumer:
                 gaps.add(message.partition)
             elif expected:
                 wanted.append(_incoming(message))
-                assignment.took(message.partition, message.offset, wanted[-1].timestamp_ns)
+                assignment.took(message.partition, message.offset)
                 self._unacknowledged[message.partition].append(event)
         if wanted:
             assignment.fence.check()
             await assignment.holding.take(wanted)
+            for one in wanted:
+                assignment.done(one.partition, one.offset, one.timestamp_ns)
         for partition in gaps:
             await self._go_back(assignment, partition)
 
@@ -207,13 +217,13 @@ class Consumer:
         earliest = (await self._app.consumer.earliest_offsets(tp))[tp]
         if earliest > position.next_offset:
             log.error("records were deleted unread", topic=tp.topic, partition=partition, count=earliest - position.next_offset)
-            position.next_offset = earliest
+            assignment.pass_over(partition, earliest)
         log.warning("going back over a gap", topic=tp.topic, partition=partition, offset=position.next_offset)
         await self._app.consumer.seek(tp, position.next_offset)
 
-    def _acknowledge(self, partition: Partition, offset: int) -> None:
-        """In order: every record of the partition up to this one."""
-        waiting = self._unacknowledged.get(partition, deque())
+    def _acknowledge(self, fence: Fence, partition: Partition, offset: int) -> None:
+        """In order: every record of the partition up to this one; nothing on behalf of an assignment that is gone."""
+        waiting = self._unacknowledged.get(partition, deque()) if fence.stands else deque()
         while waiting and waiting[0].message.offset <= offset:
             waiting.popleft().ack()
 
@@ -224,12 +234,22 @@ class Consumer:
             await asyncio.sleep(self._beat)
             assignment = self._assignment
             if assignment is None:
+                self._listen_for_the_group()
                 continue
+            self._unheard_ns = 0
             times = await self._times(assignment)
-            if times is not None:
-                async with self._lock:
-                    if assignment is self._assignment:
-                        await self._safely(assignment, assignment.holding.tick(times))
+            if times is not None and assignment is self._assignment:
+                await self._safely(assignment, assignment.holding.tick(times))
+
+    def _listen_for_the_group(self) -> None:
+        """A member that the group counts on, and that was never told to begin, ends: whoever restarts it does what Faust did not."""
+        if self._fence.stands or not self._app.consumer.assignment():
+            self._unheard_ns = 0
+            return
+        now = self._clock.now()
+        self._unheard_ns = self._unheard_ns or now
+        if now - self._unheard_ns > UNHEARD_NS:
+            self._deaf = RuntimeError(f"the {self.node.name} stage was given partitions and never told to begin")
 
     async def _times(self, assignment: Assignment) -> Times | None:
         """None where the broker does not say where the partitions end: then nobody knows whether they lag."""

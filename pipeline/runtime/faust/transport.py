@@ -56,7 +56,7 @@ class CalmThread(aiokafka.AIOKafkaConsumerThread):
             return False
         try:
             await self._ensure_consumer().commit(owned)
-        except aiokafka.KafkaError as error:
+        except aiokafka.KafkaError as error:  # type: ignore[attr-defined]  # the driver's own import of its client's errors
             self.log.warning("offsets are not committed yet: %r", error)
             return False
         return True

@@ -15,7 +15,7 @@ T0 = 1_790_000_000 * SECOND
 
 
 def an_assignment(**next_offsets: int) -> Assignment:
-    positions = {int(name[1:]): Position(offset) for name, offset in next_offsets.items()}
+    positions = {int(name[1:]): Position(offset, offset) for name, offset in next_offsets.items()}
     return Assignment(GENERATION, Fence(), Gating.__new__(Gating), positions)
 
 
@@ -38,7 +38,7 @@ class Client:
     """A client with a fetch position by partition, that skips, repeats, and delivers what is of another generation; it can be sought."""
 
     def __init__(self, starts: dict[int, int], end: int) -> None:
-        self.assignment = Assignment(GENERATION, Fence(), Gating.__new__(Gating), {p: Position(at) for p, at in starts.items()})
+        self.assignment = Assignment(GENERATION, Fence(), Gating.__new__(Gating), {p: Position(at, at) for p, at in starts.items()})
         self.fetch = dict(starts)
         self.end = end
         self.taken: dict[int, list[int]] = {partition: [] for partition in starts}
@@ -57,7 +57,8 @@ class Client:
                 gap = True
             elif expected:
                 assert not gap or offset == self.assignment.positions[one.partition].next_offset
-                self.assignment.took(one.partition, offset, T0 + offset)
+                self.assignment.took(one.partition, offset)
+                self.assignment.done(one.partition, offset, T0 + offset)
                 self.taken[one.partition].append(offset)
             self.fetch[one.partition] = offset + 1
         if gap:
@@ -98,12 +99,27 @@ def test_what_is_behind_was_taken_and_what_is_ahead_shows_a_gap() -> None:
     assignment = an_assignment(p0=3)
     assert assignment.expects(0, 2, GENERATION) is False
     assert assignment.expects(0, 4, GENERATION) is None
-    assignment.took(0, 3, T0)
+    assignment.took(0, 3)
     assert assignment.expects(0, 3, GENERATION) is False
     assert assignment.expects(0, 4, GENERATION) is True
 
 
 # What time it is
+
+
+def test_a_partition_is_not_at_the_wall_while_its_last_record_is_only_taken() -> None:
+    assignment = an_assignment(p0=5)
+    assignment.took(0, 5)
+    assert assignment.partition_times(T0, {0: 6}) == {}
+    assignment.done(0, 5, T0 - SECOND)
+    assert assignment.partition_times(T0, {0: 6}) == {0: T0}
+
+
+def test_what_was_deleted_unread_is_passed_over() -> None:
+    assignment = an_assignment(p0=5)
+    assignment.pass_over(0, 9)
+    assert assignment.expects(0, 9, GENERATION) is True
+    assert assignment.partition_times(T0, {0: 9}) == {0: T0}
 
 
 def test_a_partition_that_was_read_to_its_end_is_at_the_wall() -> None:
@@ -114,7 +130,8 @@ def test_a_partition_that_was_read_to_its_end_is_at_the_wall() -> None:
 
 def test_a_partition_that_lags_is_at_its_last_record() -> None:
     assignment = an_assignment(p0=5, p1=0)
-    assignment.took(0, 5, T0 - 90 * SECOND)
+    assignment.took(0, 5)
+    assignment.done(0, 5, T0 - 90 * SECOND)
     assert assignment.partition_times(T0, {0: 7, 1: 0}) == {0: T0 - 90 * SECOND, 1: T0}
 
 
@@ -125,7 +142,8 @@ def test_a_partition_of_which_nothing_was_read_and_something_waits_has_no_time()
 
 def test_a_broker_whose_clock_is_ahead_does_not_bring_the_future() -> None:
     assignment = an_assignment(p0=5)
-    assignment.took(0, 5, T0 + SECOND)
+    assignment.took(0, 5)
+    assignment.done(0, 5, T0 + SECOND)
     assert assignment.partition_times(T0, {0: 7}) == {0: T0}
 
 
@@ -135,7 +153,7 @@ def test_no_partition_is_ever_ahead_of_the_wall_nor_of_what_it_may_still_hold(st
     assignment = an_assignment()
     ends = {}
     for partition, (offset, time_ns, end) in state.items():
-        assignment.positions[partition] = Position(offset, time_ns)
+        assignment.positions[partition] = Position(offset, offset, time_ns)
         ends[partition] = end
     times = assignment.partition_times(wall, ends)
     assert times.keys() <= state.keys()
@@ -161,5 +179,6 @@ def test_no_record_that_is_there_and_uncommitted_is_before_the_beginning(state: 
     earliest = {partition: offset for partition, (_, offset) in state.items()}
     for partition, position in first_positions(committed, earliest).items():
         offset = committed[partition]
-        assert position == Position(max(earliest[partition], -1 if offset is None else offset))
+        first = max(earliest[partition], -1 if offset is None else offset)
+        assert position == Position(first, first)
     assert first_positions(committed, earliest).keys() == state.keys()
