@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clickhouse_front import Front
-from cluster import Cluster, Process
+from cluster import PATIENCE_S, Cluster, Process
 from faults.ledger import GATE, PAGER, PROJECT, Ledger
 from faults.load import WHOLE, Load, Sender
 from faults.oracle import Counts, check
 from kafka_broker import Broker
-from serving import eventually
 
 from pipeline.apps.demo.receiver import Pager
 from pipeline.judges.scripted import MODEL, ScriptedJudge
@@ -145,15 +144,15 @@ class Rig:
             process.signal(signal.SIGCONT)
         self.done["SIGSTOP"] += 1
 
-    def stopped(self, process: Process) -> None:
-        """Wait until a worker has stopped itself."""
-
-        def is_stopped() -> bool:
+    def struck(self, process: Process, event: str = "") -> None:
+        """Wait until a worker has stopped itself, or said this; alerts become due all the while, for every owner in turn."""
+        until = time.monotonic() + PATIENCE_S
+        while not (_has_said(process, event) if event else is_stopped(process)):
             assert process.process.poll() is None, process.tail()
-            return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-
-        eventually(is_stopped)
-        self.done["stopped in the middle"] += 1
+            assert time.monotonic() < until, f"{process.pid} was not struck: {self.owners()}\n{self.tails()}"
+            self.alert()
+            time.sleep(1.0)
+        self.done["broken in the middle" if event else "stopped in the middle"] += 1
 
     def working(self, workers: int) -> None:
         """Wait until so many workers own all partitions of every stage."""
@@ -161,8 +160,11 @@ class Rig:
             for stage in STAGES:
                 self.cluster.shared_by(workers, stage)
         except AssertionError:
-            owners = {stage: self.cluster.owners(stage) for stage in STAGES}
-            raise AssertionError(f"{workers} workers never owned everything: {owners}\n{self.tails()}") from None
+            raise AssertionError(f"{workers} workers never owned everything: {self.owners()}\n{self.tails()}") from None
+
+    def owners(self) -> dict[str, dict[str, list[int]]]:
+        """Return who owns what, by stage."""
+        return {stage: self.cluster.owners(stage) for stage in STAGES}
 
     def graded(self, run_id: str, dimension: str) -> str | None:
         """Return what readers are told of one dimension of a run now; None where nothing is stored."""
@@ -227,6 +229,15 @@ class Rig:
         for process in (*self.former, *self.workers):
             found.update(f"{one['level']}: {one['event']}" for one in told(process) if one.get("level") in TOLD)
         return found
+
+
+def is_stopped(process: Process) -> bool:
+    """Whether a process is stopped now, by itself or by somebody else."""
+    return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _has_said(process: Process, event: str) -> bool:
+    return any(one.get("event") == event for one in told(process))
 
 
 def told(process: Process) -> Iterator[dict[str, Any]]:

@@ -40,8 +40,6 @@ def a_worker_is_frozen(rig: Rig, moments: Iterable[str]) -> None:
         for moment in moments:
             rig.end(rig.workers[0], signal.SIGTERM)
             frozen = rig.start(f"stop:{moment}")
-            frozen.says("working")
-            rig.alert()
             _freeze(rig, frozen)
         rig.working(2)
 
@@ -52,9 +50,7 @@ def a_stage_breaks(rig: Rig, moments: Iterable[str]) -> None:
         for moment in moments:
             rig.end(rig.workers[0], signal.SIGTERM)
             broken = rig.start(f"raise:{moment}")
-            rig.alert()
-            broken.says("a stage starts over from what is stored")
-            rig.done["broken in the middle"] += 1
+            rig.struck(broken, "a stage starts over from what is stored")
             time.sleep(2.0)
             rig.end(broken, signal.SIGKILL)
             rig.start().says("working")
@@ -62,7 +58,7 @@ def a_stage_breaks(rig: Rig, moments: Iterable[str]) -> None:
 
 
 def _freeze(rig: Rig, frozen: Process) -> None:
-    rig.stopped(frozen)
+    rig.struck(frozen)
     eventually(lambda: all(not _owns(rig, frozen.pid, stage) for stage in ("assemble", "judge", "gate")))
     time.sleep(1.0)
     frozen.signal(signal.SIGCONT)

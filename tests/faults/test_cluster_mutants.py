@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from clickhouse_front import Front
 from faults.load import WHOLE
-from faults.rig import SESSION_S, Rig, a_rig
+from faults.rig import SESSION_S, Rig, a_rig, is_stopped
 from faults.sabotage import ACKNOWLEDGE_FIRST, NO_VERSIONS
 from kafka_broker import Broker
 from serving import eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.real]
 TRACES = 20
 COMMITTED_S = 4.0
 """Commits are made every second."""
@@ -51,7 +51,7 @@ def a_frozen_worker_writes_what_it_knew(rig: Rig, sabotage: str = "") -> None:
     rig.working(1)
     sent = rig.ledger.trace("agent")
     rig.sender.send(sent, *WHOLE)
-    rig.stopped(frozen)
+    eventually(lambda: is_stopped(frozen))
     rig.start(sabotage)
     eventually(lambda: rig.graded(sent.run_id, "no_escalation") == "pass")
     rig.sender.send(sent, 4)
