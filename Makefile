@@ -41,7 +41,7 @@ up: setup  ## run the embedded pipeline on ./tracegrade-data
 	@$(BIN)/tracegrade up
 
 test: $(VENV)/.develop  ## run all tests but the long ones
-	@$(BIN)/python -m pytest -m "not real" $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not real" $(PYTEST)
 
 real: $(VENV)/.develop  ## run the long tests: storms and other faults on real parts, as often as in a bad week
 	@$(BIN)/python -m pytest -m real $(PYTEST)

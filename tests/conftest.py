@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from clickhouse_front import Front
 from kafka_broker import Broker
 from kafka_jars import UnavailableError
@@ -34,3 +35,10 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """One ClickHouse server for the session: a test takes a database of its own on it, and leaves it as it found it."""
     with Front(tmp_path_factory.mktemp("front")) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_its_own() -> Iterator[None]:
+    """A test that configures logs writes to what was its stderr; the next one has another."""
+    yield
+    structlog.reset_defaults()

@@ -30,7 +30,7 @@ SELECT *
 FROM trips FINAL
 WHERE transition != 'run' AND at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC')
     AND (project, trip_id, transition) NOT IN (SELECT project, trip_id, transition FROM notifications)
-ORDER BY at, project, trip_id, transition
+ORDER BY at, project, gate, cohort_id, trip_id, transition, run_id
 """
 # A verdict that fails says nothing of a check, and a composite never does.
 _STILL_FAILING: Final = """

@@ -31,6 +31,7 @@ from sinks.clickhouse.store import Store
 
 TESTS: Final = Path(__file__).parents[1]
 SESSION_S: Final = 6.0
+ALERT_EVERY_S: Final = 4.0
 STAGES: Final = ("assemble", "judge", "gate")
 DRAIN_S: Final = 240.0
 CONFIG: Final = """
@@ -145,13 +146,13 @@ class Rig:
         self.done["SIGSTOP"] += 1
 
     def struck(self, process: Process, event: str = "") -> None:
-        """Wait until a worker has stopped itself, or said this; alerts become due all the while, for every owner in turn."""
+        """Wait until a worker has stopped itself, or said this; now and then an alert becomes due, for one owner or the other."""
         until = time.monotonic() + PATIENCE_S
         while not (_has_said(process, event) if event else is_stopped(process)):
             assert process.process.poll() is None, process.tail()
             assert time.monotonic() < until, f"{process.pid} was not struck: {self.owners()}\n{self.tails()}"
             self.alert()
-            time.sleep(1.0)
+            time.sleep(ALERT_EVERY_S)
         self.done["broken in the middle" if event else "stopped in the middle"] += 1
 
     def working(self, workers: int) -> None:

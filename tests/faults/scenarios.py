@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterable
 
 from cluster import Process
-from faults.rig import SESSION_S, Rig
+from faults.rig import Rig
 from serving import eventually
 
 
-def workers_are_killed(rig: Rig, times: int) -> None:
+def workers_are_killed(rig: Rig, times: int, calm_s: float) -> None:
     """``kill -9`` a worker of two at any moment, with an alert due; another takes its place."""
     with rig.load():
         for _ in range(times):
@@ -17,7 +17,7 @@ def workers_are_killed(rig: Rig, times: int) -> None:
             time.sleep(rig.chance.uniform(0.5, 2.5))
             rig.end(rig.chance.choice(rig.workers), signal.SIGKILL)
             rig.start().says("working")
-            time.sleep(rig.chance.uniform(0.5, SESSION_S))
+            time.sleep(rig.chance.uniform(0.0, calm_s))
         rig.working(2)
 
 
@@ -95,14 +95,15 @@ def the_store_is_away(rig: Rig, down_s: float) -> None:
         time.sleep(down_s / 2 + 1.0)
 
 
-def the_store_lies(rig: Rig, inserts: int) -> None:
-    """Inserts that are applied and answered 500, or not at all."""
+def the_store_lies(rig: Rig, times: int) -> None:
+    """Inserts that are applied and answered 500, or not at all: two in a row each time, so that a repetition meets it too."""
     with rig.load():
         for fault in ("apply_then_500", "apply_then_close"):
-            rig.cluster.front.faults(**{fault: inserts})
             rig.alert()
-            eventually(lambda fault=fault: rig.cluster.front.counted.get(fault, 0) >= inserts)
-            rig.done[fault] += inserts
+            for _ in range(times):
+                lied = rig.cluster.front.faults(**{fault: 2}).get(fault, 0) + 2
+                eventually(lambda fault=fault, lied=lied: rig.cluster.front.counted.get(fault, 0) >= lied)
+                rig.done[fault] += 2
 
 
 def the_store_is_killed(rig: Rig, times: int, down_s: float) -> None:

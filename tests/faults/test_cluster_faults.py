@@ -8,7 +8,7 @@ from faults import scenarios
 from faults.rig import Rig, a_rig
 from kafka_broker import Broker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.real]
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def test_killed_workers(rig: Rig) -> None:
-    scenarios.workers_are_killed(rig, 3)
+    scenarios.workers_are_killed(rig, 3, 1)
     rig.reckon()
 
 
 def test_workers_that_come_and_go(rig: Rig) -> None:
-    scenarios.workers_come_and_go(rig, 1, 8)
+    scenarios.workers_come_and_go(rig, 1, 5)
     rig.reckon()
 
 
@@ -43,6 +43,6 @@ def test_a_killed_broker(rig: Rig) -> None:
 
 def test_a_store_that_is_away_or_lies(rig: Rig) -> None:
     scenarios.the_store_is_away(rig, 5)
-    scenarios.the_store_lies(rig, 5)
+    scenarios.the_store_lies(rig, 2)
     scenarios.the_store_is_killed(rig, 1, 1)
     rig.reckon()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from clickhouse_front import Front
 from faults import scenarios
-from faults.rig import Rig, a_rig
+from faults.rig import SESSION_S, Rig, a_rig
 from kafka_broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.real, pytest.mark.timeout(900)]
@@ -35,7 +35,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_ten_killed_workers(rig: Rig) -> None:
-    scenarios.workers_are_killed(rig, 10)
+    scenarios.workers_are_killed(rig, 10, SESSION_S)
     rig.reckon()
 
 
@@ -63,6 +63,6 @@ def test_a_broker_that_is_killed_and_away_for_long(rig: Rig) -> None:
 
 def test_a_store_that_is_away_lies_and_is_killed(rig: Rig) -> None:
     scenarios.the_store_is_away(rig, 60)
-    scenarios.the_store_lies(rig, 40)
+    scenarios.the_store_lies(rig, 20)
     scenarios.the_store_is_killed(rig, 3, 5)
     rig.reckon()

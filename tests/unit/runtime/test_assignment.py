@@ -38,7 +38,9 @@ class Client:
     """A client with a fetch position by partition, that skips, repeats, and delivers what is of another generation; it can be sought."""
 
     def __init__(self, starts: dict[int, int], end: int) -> None:
-        self.assignment = Assignment(GENERATION, Fence(), Gating.__new__(Gating), {p: Position(at, at) for p, at in starts.items()})
+        self.assignment = Assignment(
+            GENERATION, Fence(), Gating.__new__(Gating), {p: Position(at, at) for p, at in starts.items()}
+        )
         self.fetch = dict(starts)
         self.end = end
         self.taken: dict[int, list[int]] = {partition: [] for partition in starts}
