@@ -8,10 +8,10 @@ SHELL := /bin/bash -o pipefail
 
 # Installs a lock file and says how far it is; pip's own words are for errors, which it prints beside.
 define install
-	@$(PIP) install --require-hashes -r $(1) | awk -v all=$$(grep -c '^[a-z].*==' $(1)) '\
-		/^(Collecting|Requirement already)/ { n++; printf "\r  package %d of at most %d", n, all; fflush() } \
-		/^Installing/ { printf "\r  installing %d packages        ", n; fflush() } \
-		END { print "" }'
+	@$(PIP) install --require-hashes -r $(1) | awk -v all=$$(grep -c '^[a-z].*==' $(1)) -v shown=$$([ -t 1 ] && echo 1) '\
+		/^(Collecting|Requirement already)/ { n++; if (shown) printf "\r  package %d of at most %d", n, all; fflush() } \
+		/^Installing/ { if (shown) printf "\r"; printf "  installing %d packages        \n", n; fflush() } \
+		END { if (shown) print "" }'
 endef
 
 .DEFAULT_GOAL := help

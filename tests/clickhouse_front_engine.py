@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import chdb
+from chdb.state import connect
 
 _INSERT: Final = re.compile(rb"\s*(INSERT\s+INTO\s+.+?)\s+FORMAT\s+(\w+)[ \t]*\r?\n", re.IGNORECASE | re.DOTALL)
 _FORMAT: Final = re.compile(rb"\bFORMAT\s+(\w+)\s*;?\s*$", re.IGNORECASE)
@@ -73,7 +74,7 @@ class _Handle:
     """A connection of one thread. ``USE`` and ``SET`` last on it, so both are brought to what each request says."""
 
     def __init__(self, path: str) -> None:
-        self._connection = chdb.connect(path)
+        self._connection = connect(path)
         self._settings: dict[str, str] = {}
 
     def run(self, request: Request) -> Answer:

@@ -86,16 +86,20 @@ class Gates:
         """Stored trips that nobody was told of yet; whoever announces them takes them out."""
 
     async def recover(self, owns: Owns = everything) -> None:
-        """Read states and trips of the owned agents back."""
-        self._trips = {}
-        for trip in await self._store.trips():
-            if owns(trip.project, trip.cohort.agent):
-                self._trips.setdefault((trip.project, trip.gate, trip.cohort), []).append(trip)
+        """Read states and trips of the owned agents back.
+
+        Against the order in which they are written: what a former owner still has on its way may arrive between the two, and a state
+        without its trips would say of an incident that it is open and of nobody's run.
+        """
         stored = {
             (state.project, state.gate, state.cohort): state
             for state in await self._store.gate_states()
             if owns(state.project, state.cohort.agent)
         }
+        self._trips = {}
+        for trip in await self._store.trips():
+            if owns(trip.project, trip.cohort.agent):
+                self._trips.setdefault((trip.project, trip.gate, trip.cohort), []).append(trip)
         for key in stored.keys() | self._trips.keys():
             gate = next((gate for gate in self._gates if gate.name == key[1]), None)
             if gate is None:

@@ -64,10 +64,13 @@ class Messenger:
         self._due: dict[str, Notification] = {}
 
     async def recover(self, now: int, owns: Owns = everything) -> None:
-        """Take up what was due and never confirmed, and what a trip asks for and a crash kept from being noted (design section 5)."""
+        """Take up what was due and never confirmed, and what a trip asks for and a crash kept from being noted (design section 5).
+
+        In this order: what a former owner still has on its way, and what arrives between the two, is in one of them or in both.
+        """
+        unnotified = await self._store.unnotified_trips(now - FORGOTTEN)
         unconfirmed = await self._store.unconfirmed_notifications()
         self._due = {one.idempotency_key: one for one in unconfirmed if owns(one.project, one.agent)}
-        unnotified = await self._store.unnotified_trips(now - FORGOTTEN)
         await self.announce(trip for trip in unnotified if owns(trip.project, trip.cohort.agent))
 
     async def announce(self, trips: Iterable[Trip]) -> None:

@@ -223,9 +223,9 @@ async def _trips(store: Store, ledger: Ledger) -> int:
     """An incident for each agent with a failing run, opened by one run, and every failing run in exactly one."""
     trips = [trip for trip in await store.trips() if trip.project == PROJECT]
     failing = [sent for sent in ledger.traces.values() if sent.fails and sent.acknowledged]
-    assert sorted((trip.gate, trip.trip_id, trip.run_id) for trip in trips) == sorted(
-        (GATE, trip_of(sent.agent), sent.run_id) for sent in failing
-    )
+    found = sorted((trip.gate, trip.trip_id, trip.run_id) for trip in trips)
+    expected = sorted((GATE, trip_of(sent.agent), sent.run_id) for sent in failing)
+    assert found == expected, f"trips of {len(failing)} failing runs are not theirs, once each: {trips}"
     fired = sorted(trip.trip_id for trip in trips if trip.transition is Transition.FIRED)
     assert fired == sorted({trip_of(sent.agent) for sent in failing})
     return len(trips)
