@@ -33,6 +33,15 @@ def _record(value: bytes, partition: int = 0, topic: str = TOPIC) -> Outgoing:
     return Outgoing(topic, partition, value, (("kind", b"feedback"), ("project", b"shop")))
 
 
+async def _send_until_taken(producer: KafkaProducer, record: Outgoing) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await producer.send([record])
+            except TemporaryError:
+                continue
+
+
 def _values(stored: list[Incoming]) -> list[bytes]:
     return sorted(record.value for record in stored)
 
@@ -63,19 +72,13 @@ async def test_one_record_of_almost_8_mib_is_sent(brokers: MockBrokers) -> None:
 
 async def test_while_the_broker_is_away_sending_may_be_tried_again_and_then_works(brokers: MockBrokers) -> None:
     async with _producer(brokers, delivery_s=1) as producer:
-        await producer.send([_record(b"before")])
+        await _send_until_taken(producer, _record(b"before"))
         brokers.down()
         with pytest.raises(TemporaryError) as caught:
             await producer.send([_record(b"meanwhile")])
         assert caught.value.retry_after == 1.0
         brokers.up()
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    await producer.send([_record(b"meanwhile")])
-                    break
-                except TemporaryError:
-                    continue
+        await _send_until_taken(producer, _record(b"meanwhile"))
         assert set(_values(brokers.stored(TOPIC, PARTITIONS))) == {b"before", b"meanwhile"}
 
 
@@ -169,8 +172,9 @@ async def test_what_may_yet_work_is_told_before_what_never_will(brokers: MockBro
             await producer.send([_record(b"x", 1), _record(b"x", 2)])
 
 
-async def test_when_there_is_no_more_room_senders_are_asked_to_wait(brokers: MockBrokers) -> None:
-    async with _producer(brokers, delivery_s=1) as producer:
+async def test_when_there_is_no_more_room_senders_are_asked_to_wait(brokers: MockBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collectors.kafka.producer._CLOSE_S", 0)
+    async with _producer(brokers) as producer:
         await producer.send([_record(b"x")])
         brokers.down()
         large = [_record(bytes(LARGEST_RECORD - 2048)) for _ in range(40)]
