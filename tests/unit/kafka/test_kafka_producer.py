@@ -172,7 +172,9 @@ async def test_what_may_yet_work_is_told_before_what_never_will(brokers: MockBro
             await producer.send([_record(b"x", 1), _record(b"x", 2)])
 
 
-async def test_when_there_is_no_more_room_senders_are_asked_to_wait(brokers: MockBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_there_is_no_more_room_senders_are_asked_to_wait(
+    brokers: MockBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("collectors.kafka.producer._CLOSE_S", 0)
     async with _producer(brokers) as producer:
         await producer.send([_record(b"x")])
