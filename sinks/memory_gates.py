@@ -161,6 +161,7 @@ class MemoryGateStore(MemoryGoldenStore):
                 project=row.project,
                 cohort=row.key.place.cohort,
                 reason=f"{row.key.dimension}: {row.result.reason}".rstrip(": "),
+                received_ns=row.first_received_ns,
             )
             for row in rows
             if row.kind == Kind.CODE and row.result is not None and row.result.outcome is Outcome.FAIL

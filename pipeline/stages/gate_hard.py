@@ -28,16 +28,19 @@ class Failure(msgspec.Struct, frozen=True, order=True):
     reason: str = ""
     gating: bool = True
     """Whether the check gates by itself; gates that name their dimensions see the others too."""
+    received_ns: int = 0
+    """When the first span of the run was received."""
 
 
 def on_failures(gate: HardGate, state: GateState, failures: Iterable[Failure], known: Collection[str], now: int) -> Turn:
     """Add failing runs to the incident, opening one for the first.
 
-    ``known`` are the runs that trips of this gate already name, whatever their cohort: a run trips a gate once.
+    ``known`` are the runs that trips of this gate already name, whatever their cohort: a run trips a gate once. Where ``now`` is behind,
+    as before all partitions have told their clocks, a run fails when it was received: else its quiet time could be over at once.
     """
     state, trips, _ = on_wake(gate, state, now)
     for failure in _fresh(gate, state, failures, known):
-        first = state.status is GateStatus.OK
+        first, at_ns = state.status is GateStatus.OK, max(now, failure.received_ns)
         if first:
             # No contract in the name: the incident belongs to the cohort, whichever of its checks failed first.
             trip_id = ids.digest(16, state.project, gate.name, state.cohort.id, "", str(state.clears))
@@ -45,11 +48,11 @@ def on_failures(gate: HardGate, state: GateState, failures: Iterable[Failure], k
         state = replace(
             state,
             runs=state.runs + 1,
-            last_failure_ns=max(state.last_failure_ns, now),
+            last_failure_ns=max(state.last_failure_ns, at_ns),
             why=_why(state.runs + 1),
             version=state.version + 1,
         )
-        trips += (_trip(gate, state, failure, Transition.FIRED if first else Transition.RUN, now),)
+        trips += (_trip(gate, state, failure, Transition.FIRED if first else Transition.RUN, at_ns),)
     return Turn(state, trips, _wake_at(gate, state))
 
 
@@ -87,7 +90,7 @@ def _fresh(gate: HardGate, state: GateState, failures: Iterable[Failure], known:
     return list(first.values())
 
 
-def _trip(gate: HardGate, state: GateState, failure: Failure, transition: Transition, now: int) -> Trip:
+def _trip(gate: HardGate, state: GateState, failure: Failure, transition: Transition, at_ns: int) -> Trip:
     return Trip(
         project=state.project,
         gate=gate.name,
@@ -95,7 +98,7 @@ def _trip(gate: HardGate, state: GateState, failure: Failure, transition: Transi
         cohort=state.cohort,
         trip_id=state.trip_id,
         transition=transition,
-        at_ns=now,
+        at_ns=at_ns,
         contract=failure.contract,
         dimension=failure.dimension,
         window_ns=failure.minute_ns,

@@ -7,18 +7,18 @@ from pipeline.model.time import SECOND
 from pipeline.model.window import Touched
 from pipeline.stages.gate_hard import Failure
 from sinks.clickhouse.connection import Database, Row
-from sinks.clickhouse.rows import minute, minute_ns
+from sinks.clickhouse.rows import minute, minute_ns, ns
 from sinks.clickhouse.run_rows import cohort_of
 
 _TOUCHED: Final = """
-SELECT project, run_id, agent, agent_version, environment, minute, dimension, contract, reason
+SELECT project, run_id, agent, agent_version, environment, minute, dimension, contract, reason, first_received_at
 FROM results FINAL
 WHERE (project, cohort_id, minute) IN {places:Array(Tuple(String, String, DateTime64(0, 'UTC')))}
     AND kind = 'code' AND outcome = 'fail' AND weight > 0 AND series = 'live'
 ORDER BY project, minute, run_id, dimension, contract
 """
 _UNTRIPPED: Final = """
-SELECT project, run_id, agent, agent_version, environment, minute, dimension, contract, reason
+SELECT project, run_id, agent, agent_version, environment, minute, dimension, contract, reason, first_received_at
 FROM results FINAL
 WHERE minute >= toDateTime64({since:Int64}, 0, 'UTC')
     AND kind = 'code' AND outcome = 'fail' AND weight > 0 AND series = 'live'
@@ -47,4 +47,5 @@ def _failure(row: Row) -> Failure:
         project=row["project"],
         cohort=cohort_of(row),
         reason=f"{row['dimension']}: {row['reason']}".rstrip(": "),
+        received_ns=ns(row["first_received_at"]),
     )

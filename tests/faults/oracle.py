@@ -137,7 +137,8 @@ def _same(expected: Sequence[Row], found: Sequence[Row], key: tuple[str, ...]) -
     """Equal rows by key, column by column; reals but for their last bits."""
     by_key = {tuple(row[name] for name in key): row for row in found}
     assert len(by_key) == len(found), "a key is there twice"
-    assert by_key.keys() == {tuple(row[name] for name in key) for row in expected}
+    keys = {tuple(row[name] for name in key) for row in expected}
+    assert by_key.keys() == keys, f"which rows there are differs (expected, stored): {keys - by_key.keys()}, {by_key.keys() - keys}"
     for row in expected:
         stored = by_key[tuple(row[name] for name in key)]
         wrong = {

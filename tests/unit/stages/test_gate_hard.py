@@ -50,6 +50,13 @@ def test_a_run_of_an_earlier_incident_opens_no_new_one() -> None:
     assert on_failures(GATE, state, [failure("r1")], ("r1",), NOON + 2 * HOUR) == (state, (), None)
 
 
+def test_a_run_that_fails_before_all_clocks_are_known_is_quiet_from_its_receipt() -> None:
+    failed = replace(failure("r1"), received_ns=NOON)
+    state, [fired], wake_at = on_failures(GATE, START, [failed], (), 0)
+    assert (fired.at_ns, wake_at) == (NOON, NOON + HOUR)
+    assert on_wake(GATE, state, NOON + HOUR - 1) == (state, (), NOON + HOUR)
+
+
 def test_it_clears_after_the_quiet_time_and_not_before() -> None:
     state, [fired], _ = on_failures(GATE, START, [failure("r1")], (), NOON)
     assert on_wake(GATE, state, NOON + HOUR - 1) == (state, (), NOON + HOUR)
