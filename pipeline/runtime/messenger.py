@@ -84,13 +84,13 @@ class Messenger:
     @property
     def next_wake(self) -> int | None:
         """When the next notification is due, on the clock that attempts go by."""
-        return min((one.due_ns for one in self._due.values()), default=None)
+        return min(map(_due_at, self._due.values()), default=None)
 
     async def send_due(self, now: int) -> int:
         """Try everything that is due. Returns how many were confirmed."""
         done = 0
         for key, one in list(self._due.items()):
-            if one.due_ns > now:
+            if _due_at(one) > now:
                 continue
             # What was taken and could not be stored as confirmed is not sent again while this process remembers it.
             tried = self._due[key] = one if one.confirmed_ns else await self._try(one, now)
@@ -116,3 +116,8 @@ class Messenger:
             return refused(one, str(error))
         self._telemetry.add(Metric.NOTIFICATIONS, result="confirmed")
         return confirmed(one, now)
+
+
+def _due_at(notification: Notification) -> int:
+    """What was never tried is due at once: its trip may be dated by another machine's clock, which may be ahead."""
+    return notification.due_ns if notification.attempts else 0
