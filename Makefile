@@ -15,10 +15,10 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test real check format bench broker lock clean
+.PHONY: help setup demo up test real faults faults-full check format bench broker lock clean
 
 help:  ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.setup: requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once; a minute or two)"
@@ -41,10 +41,16 @@ up: setup  ## run the embedded pipeline on ./tracegrade-data
 	@$(BIN)/tracegrade up
 
 test: $(VENV)/.develop  ## run all tests but the long ones
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not real" $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not real and not faults_full" $(PYTEST)
 
-real: $(VENV)/.develop  ## run the long tests: storms and other faults on real parts, as often as in a bad week
+real: $(VENV)/.develop  ## run the long tests on real parts, faults among them
 	@$(BIN)/python -m pytest -m real $(PYTEST)
+
+faults: $(VENV)/.develop  ## kill, freeze, fill and lie to the parts of a cluster, for minutes; prints what was counted
+	@$(BIN)/python -m pytest -m faults -s $(PYTEST)
+
+faults-full: $(VENV)/.develop  ## the same with all faults, as often as in a bad week: more than an hour
+	@$(BIN)/python -m pytest -m faults_full -s $(PYTEST)
 
 check: $(VENV)/.develop  ## types, lint, layers, sizes
 	@$(BIN)/ruff format --check .
@@ -56,8 +62,9 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding, in one run
+bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding and the OpenTelemetry Collector
 	@$(BIN)/python tests/bench_cluster.py
+	@$(BIN)/python tests/bench_ways_in.py
 
 broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
 	@$(BIN)/python tests/kafka_broker.py

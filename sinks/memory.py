@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.log_record import LogRecord, is_earlier
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import (
     ResultKey,
     ResultRow,
@@ -36,6 +38,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.spans: dict[TraceKey, dict[tuple[str, str], Span]] = {}
+        self.log_records: dict[TraceKey, dict[str, LogRecord]] = {}
         self.judgments: dict[TraceKey, dict[str, Judgment]] = {}
         self.feedback: dict[TraceKey, dict[str, Feedback]] = {}
         self.traces: dict[TraceKey, TraceVersion] = {}
@@ -53,6 +56,14 @@ class MemoryStore:
             if known is None or span.received_ns < known.received_ns:
                 trace[span.span_id, span.content_hash] = span
 
+    async def insert_log_records(self, records: Sequence[LogRecord]) -> None:
+        """Store log records; of equal ones the first received stays."""
+        for record in records:
+            trace = self.log_records.setdefault((record.project, record.trace_id), {})
+            known = trace.get(record.content_hash)
+            if known is None or is_earlier(record, known):
+                trace[record.content_hash] = record
+
     async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
         """Store judgments; the first answer to a question stays."""
         for judgment in judgments:
@@ -66,7 +77,7 @@ class MemoryStore:
     async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
         """Return those of the traces of which anything but spans is stored."""
         wanted = set(trace_keys)
-        told = self.traces.keys() | self.judgments.keys() | self.feedback.keys()
+        told = self.traces.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys()
         return (wanted & told) | {(project, trace) for project, trace, _ in self.runs if (project, trace) in wanted}
 
     async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
@@ -82,15 +93,20 @@ class MemoryStore:
             spans=tuple(self.spans.get(key, {}).values()),
             judgments=tuple(self.judgments.get(key, {}).values()),
             feedback=tuple(self.feedback.get(key, {}).values()),
+            log_records=tuple(self.log_records.get(key, {}).values()),
+            first_received_ns=trace.first_received_ns if trace else 0,
             graded_facts=trace.facts if trace else 0,
             version=trace.version if trace else 0,
             runs=tuple(_stored_run(run_id, row) for run_id, row in rows),
             result_keys=frozenset(row.key for row in self.results.values() if (row.project, row.trace_id) == key),
         )
 
+    async def remember(self, trace_keys: Sequence[TraceKey]) -> None:
+        """Nothing is forgotten here, unless a test does it by hand."""
+
     async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that are open and have a fact received since then, have pending runs, or have rows at a place they left."""
-        told = self.spans.keys() | self.judgments.keys() | self.feedback.keys()
+        told = self.spans.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys()
         found = {key for key in told if self._is_open(key) and self._last_received(key) >= since_ns}
         found |= {(run.run.project, run.run.trace_id) for run in self.live_runs() if run.run_class is RunClass.PENDING}
         return sorted({key for key in found if ids.bucket(*key) in buckets}.union(await self.misplaced(buckets, since_ns)))
@@ -99,10 +115,12 @@ class MemoryStore:
         return self._facts(key) > (self.traces[key].facts if key in self.traces else 0)
 
     def _facts(self, key: TraceKey) -> int:
-        return len(self.spans.get(key, {})) + len(self.judgments.get(key, {})) + len(self.feedback.get(key, {}))
+        kinds = (self.spans, self.log_records, self.judgments, self.feedback)
+        return sum(len(kind.get(key, {})) for kind in kinds)
 
     def _last_received(self, key: TraceKey) -> int:
         received = [span.received_ns for span in self.spans.get(key, {}).values()]
+        received += [record.received_ns for record in self.log_records.get(key, {}).values()]
         received += [judgment.judged_ns for judgment in self.judgments.get(key, {}).values()]
         received += [one.received_ns for one in self.feedback.get(key, {}).values()]
         return max(received, default=0)
@@ -152,9 +170,9 @@ class MemoryStore:
         if key not in self.runs or self.runs[key].version <= run.version:
             self.runs[key] = RunRow(version=run.version, row=run)
 
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep what could not be processed."""
-        self.dead_letters[ids.digest(16, project, origin, reason, body.hex())] = (origin, reason, body)
+        self.dead_letters.update({letter.id: (letter.origin, letter.reason, letter.body) for letter in letters})
 
     def live_runs(self) -> list[RunVersion]:
         """Return the live runs."""

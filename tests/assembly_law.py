@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
-from worlds import T0, Action, World, in_order, results_of, run_world, runs_of, traces, windows_of
+from worlds import T0, Action, World, in_order, log_records, results_of, run_world, runs_of, traces, windows_of
 
 from pipeline.config.grading import grading_of
 from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.ids import run_id
 from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
 from pipeline.model.topology import Record
@@ -31,12 +32,16 @@ GRADING = grading()
 
 @st.composite
 def facts(draw: st.DrawFn) -> list[Record]:
-    """The spans of one or two traces, and perhaps feedback."""
+    """The spans of one or two traces, what was logged for them, and perhaps feedback."""
     records: list[Record] = []
     for trace in range(draw(st.integers(1, 2))):
         records.extend(draw(traces(trace)))
+        records.extend(draw(log_records(trace)))
         if draw(st.booleans()):
-            records.append(Feedback(project="default", trace_id=f"{trace + 1:032x}", id=f"f{trace}", value=-1.0, received_ns=T0))
+            trace_id = f"{trace + 1:032x}"
+            # On all of the trace, or on a run that may be merged into another one or never be.
+            run = draw(st.sampled_from(["", *(run_id("default", trace_id, f"{index + 1:016x}") for index in (0, 1, 60))]))
+            records.append(Feedback("default", trace_id, f"f{trace}", -1.0, run, received_ns=T0))
     return records
 
 

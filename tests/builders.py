@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from pipeline.model.log_record import LogRecord
+from pipeline.model.log_record import seal as seal_log
 from pipeline.model.span import Span, seal
 from pipeline.model.step import Step, StepKind
 from pipeline.model.time import SECOND
@@ -47,3 +49,16 @@ def a_span(span_id: str = "00000000000000a1", parent_id: str = "", **fields: Any
         received_ns=T0 + 2 * SECOND,
     )
     return seal(msgspec.structs.replace(span, **fields))
+
+
+def a_log_record(span_id: str = "00000000000000a1", **fields: Any) -> LogRecord:
+    """A sealed log record of a span of trace ``ab…`` in project ``default``, at T0."""
+    record = LogRecord(
+        project="default",
+        trace_id="ab" * 16,
+        span_id=span_id,
+        event_name="gen_ai.user.message",
+        time_ns=T0,
+        received_ns=T0 + 2 * SECOND,
+    )
+    return seal_log(msgspec.structs.replace(record, **fields))

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -51,6 +52,9 @@ class Faults:
         """So many of the next requests are answered 500 without a code, and not run."""
         self.delay_ms = 0
         """Every request waits so long before it is run."""
+        self.lie_share = 0.0
+        """This share of all inserts is applied, and answered 500 or by closing the connection, by turns."""
+        self._chance = random.Random(20261129)
         self.counted: Counter[str] = Counter()
         self.tokens: set[str] = set()
 
@@ -59,7 +63,7 @@ class Faults:
         for name, value in wanted.items():
             if name == "down_s":
                 self._down_until = time.monotonic() + value
-            elif name in {"apply_then_500", "apply_then_close", "cut", "fail_500", "delay_ms"}:
+            elif name in {"apply_then_500", "apply_then_close", "cut", "fail_500", "delay_ms", "lie_share"}:
                 setattr(self, name, value)
             else:
                 raise web.HTTPBadRequest(text=f"there is no fault {name}\n")
@@ -75,6 +79,12 @@ class Faults:
             setattr(self, name, left - 1)
             self.counted[name] += 1
         return left > 0
+
+    def draw(self) -> None:
+        """Have the next insert lie with the chance that is set."""
+        if self._chance.random() < self.lie_share:
+            name = "apply_then_close" if self.counted["apply_then_500"] > self.counted["apply_then_close"] else "apply_then_500"
+            setattr(self, name, getattr(self, name) + 1)
 
     def inserted(self, rows: int, token: str | None) -> None:
         """Count an insert that was applied."""
@@ -101,6 +111,7 @@ class Server:
                 web.get("/_faults", self._tell),
                 web.post("/_faults", self._set),
                 web.get("/ping", self._ping),
+                web.post("/_look", self._look),
                 web.route("*", "/", self._statement),
             ]
         )
@@ -112,6 +123,15 @@ class Server:
     async def _set(self, request: web.Request) -> web.Response:
         self._faults.set(await request.json())
         return web.json_response(dict(self._faults.counted))
+
+    async def _look(self, request: web.Request) -> web.Response:
+        """Run a statement whatever goes wrong for others, and give its rows as text."""
+        asked = Request(await request.read(), "default", {}, {})
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._pool, self._engine.run, asked)
+        except EngineError as error:
+            return web.Response(status=500, text=f"{error}\n")
+        return web.Response(body=answer.body)
 
     async def _ping(self, _: web.Request) -> web.Response:
         return web.Response(status=503) if self._faults.down else web.Response(text="Ok.\n")
@@ -144,6 +164,7 @@ class Server:
         answer = await asyncio.get_running_loop().run_in_executor(self._pool, self._engine.run, asked)
         if answer.rows_inserted is not None:
             faults.inserted(answer.rows_inserted, asked.settings.get("insert_deduplication_token"))
+            faults.draw()
             if faults.take("apply_then_500"):
                 return web.Response(status=500, text="Internal Server Error\n")
             if faults.take("apply_then_close") and request.transport is not None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -96,6 +96,15 @@ class Process:
 
     def tail(self, lines: int = 30) -> str:
         return "\n".join(self.lines[-lines:])
+
+    @property
+    def told(self) -> Iterator[dict[str, Any]]:
+        """All events that it has logged."""
+        for line in list(self.lines):
+            with suppress(ValueError):
+                one = json.loads(line)
+                if isinstance(one, dict):
+                    yield one
 
     def __enter__(self) -> Self:
         return self

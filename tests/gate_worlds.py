@@ -20,10 +20,10 @@ from pipeline.model.window import GateState, Notification, Transition, Trip
 from pipeline.runtime.gate_owner import GateOwner
 from pipeline.runtime.gates import Gates, Owns, everything
 from pipeline.runtime.messenger import Messenger
-from pipeline.runtime.owner import _touched
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.stages.gate import FloorGate, HardGate
-from pipeline.stages.turn import keys
+from pipeline.stages.retention import FOREVER
+from pipeline.stages.turn import keys, touched_by
 from sinks.memory_gates import MemoryGateStore
 
 START = 30_000_000 * MINUTE
@@ -138,7 +138,9 @@ class GateWorld:
         gates: Sequence[Any] = GATES,
         store: MemoryGateStore | None = None,
         owns: Owns = everything,
+        retention: int = FOREVER,
     ) -> None:
+        self._retention = retention
         self.faults = Faults(faults)
         self.store = MemoryGateStore() if store is None else store
         self.published: list[Trip] = []
@@ -155,7 +157,7 @@ class GateWorld:
         store = cast("MemoryGateStore", FaultyStore(self.store, self.faults))
         return GateOwner(
             store,
-            Gates(store, self._gates, 5 * MINUTE, 5 * MINUTE, {"forbid": "code"}, frozenset({IDLE})),
+            Gates(store, self._gates, 5 * MINUTE, 5 * MINUTE, {"forbid": "code"}, frozenset({IDLE}), lambda _: self._retention),
             Messenger(store, {"pager": self.pager, "chat": self.chat}, ROUTES, Telemetry(NoOpMeter("test"))),
             [5 * MINUTE],
             lambda _project, agent: frozenset({"gated"} if agent == DESK.agent else ()),
@@ -172,7 +174,7 @@ class GateWorld:
         await self.store.write(versions)
         if self.tells and self.owner is not None:
             for version in versions:
-                self.owner.touch(_touched(version))
+                self.owner.touch(touched_by(version))
 
     async def step(self) -> None:
         """Step until a step goes through, as the runtime does; start anew where it was killed."""

@@ -58,6 +58,16 @@ class Broker:
         return self._process.pid
 
     @property
+    def running(self) -> bool:
+        """Whether it runs: a broker may end by itself, as when its disk is full."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def data(self) -> Path:
+        """The folder that holds its records."""
+        return self._folder / "data"
+
+    @property
     def log(self) -> Path:
         """What the broker wrote, over all its starts."""
         return self._folder / "broker.log"
@@ -182,7 +192,7 @@ class Broker:
             "listeners": f"{client},{controller}",
             "advertised.listeners": client,
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
-            "log.dirs": str(self._folder / "data"),
+            "log.dirs": str(self.data),
         }
         return (HERE / "server.properties").read_text(encoding="utf-8") + "".join(f"\n{key}={own[key]}" for key in own)
 

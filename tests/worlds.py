@@ -15,15 +15,19 @@ from opentelemetry.metrics import NoOpMeter
 
 from collectors.dialects import read
 from collectors.kafka.records import Incoming, encode
+from collectors.otlp.cutting import LEAST, cut_texts
 from pipeline.model.ids import digest
-from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
+from pipeline.model.log_record import LogRecord
+from pipeline.model.log_record import seal as seal_log
+from pipeline.model.result import JudgeRequest, Judgment, Outcome
 from pipeline.model.run import Place
-from pipeline.model.span import Span, seal
+from pipeline.model.span import TRUNCATED_FIELDS, Span, seal
 from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.topology import JUDGE, Record, Topic
 from pipeline.model.version import ResultRow
 from pipeline.model.window import Sums, Touched
 from pipeline.runtime.clock import Times
+from pipeline.runtime.facts import insert_facts
 from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.stages.close import AssembleSettings
@@ -111,6 +115,52 @@ def tool(trace: int, index: int, parent: int | None, name: str, *, fails: bool, 
     )
 
 
+def log_record(trace: int, index: int, event_name: str, body: Any = None, **fields: Any) -> LogRecord:
+    """A log record of span ``index`` of trace ``trace``."""
+    return seal_log(
+        LogRecord(
+            project=fields.pop("project", "default"),
+            trace_id=f"{trace + 1:032x}",
+            span_id=f"{index + 1:016x}",
+            event_name=event_name,
+            time_ns=fields.pop("time", T0 + index * SECOND),
+            received_ns=fields.pop("received", T0 + 20 * SECOND),
+            position=fields.pop("position", 0),
+            body=body,
+            attributes=fields,
+        )
+    )
+
+
+@st.composite
+def log_records(draw: st.DrawFn, trace: int) -> list[LogRecord]:
+    """What was logged for spans of a trace: messages of model calls, evaluations by others; some of spans that are never exported."""
+    made: list[LogRecord] = []
+    for number in range(draw(st.integers(0, 4))):
+        index = draw(st.sampled_from([0, 0, 1, 2, 3, 60]))
+        times = {
+            "time": T0 + draw(st.integers(0, 2)),
+            "received": T0 + draw(st.sampled_from([20, 500])) * SECOND,
+            "position": number,
+        }
+        name, body, attributes = draw(
+            st.sampled_from(
+                [
+                    ("gen_ai.user.message", {"content": f"question {trace}"}, {}),
+                    ("gen_ai.choice", {"message": {"content": "refunded"}}, {}),
+                    ("gen_ai.choice", '{"message": {"content": "sorry"}}', {}),
+                    (
+                        "gen_ai.evaluation.result",
+                        None,
+                        {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.label": "fail"},
+                    ),
+                ]
+            )
+        )
+        made.append(log_record(trace, index, name, body, **attributes, **times))
+    return made
+
+
 @st.composite
 def traces(draw: st.DrawFn, trace: int) -> list[Span]:
     """One trace: a tree of servers, agents, model calls and tools, some of its spans in several versions, some never exported."""
@@ -127,18 +177,33 @@ def traces(draw: st.DrawFn, trace: int) -> list[Span]:
 
 
 def _any_span(draw: st.DrawFn, trace: int, index: int, parent: int | None) -> Span:
-    kind = draw(st.sampled_from(["agent", "agent", "model", "model", "tool", "other", "workflow"]))
+    kind = draw(st.sampled_from(["agent", "agent", "model", "model", "silent", "cut", "tool", "other", "workflow"]))
     jitter = draw(st.sampled_from([0, SECOND, 15 * SECOND, 70 * SECOND, -MINUTE]))
     times = {"start": T0 + index * SECOND + jitter, "end": T0 + (index + 3) * SECOND + jitter}
     if kind == "agent":
         return agent(trace, index, parent, draw(st.sampled_from(["a", "b"])), **times)
     if kind == "model":
         return model(trace, index, parent, draw(st.sampled_from(["", "refunded", "sorry"])), **times)
+    if kind == "cut":
+        return _cut(model(trace, index, parent, draw(st.sampled_from(["refunded " * 99, "sorry"])), **times))
     if kind == "tool":
         return tool(trace, index, parent, draw(st.sampled_from(["lookup", "refund"])), fails=draw(st.booleans()), **times)
-    if kind == "workflow":
-        return span(trace, index, parent, name="invoke_workflow w", **{"gen_ai.operation.name": "invoke_workflow"}, **times)
-    return span(trace, index, parent, name="GET /", **times)
+    bare: dict[str, tuple[str, dict[str, Any]]] = {
+        "silent": (
+            "chat m",
+            {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
+        ),  # its messages are in log records, if anywhere
+        "workflow": ("invoke_workflow w", {"gen_ai.operation.name": "invoke_workflow"}),
+    }
+    name, said = bare.get(kind, ("GET /", {}))
+    return span(trace, index, parent, name=name, **said, **times)
+
+
+def _cut(one: Span) -> Span:
+    """The span as one that was too large: its longest text was cut, in the middle of its JSON."""
+    told: dict[str, None] = {}
+    content = cut_texts({"attributes": one.attributes}, LEAST, told)
+    return seal(msgspec.structs.replace(one, attributes={**content["attributes"], TRUNCATED_FIELDS: list(told)}))
 
 
 def _another_version(draw: st.DrawFn, one: Span) -> Span:
@@ -248,9 +313,7 @@ class World:
 
     async def arrive(self, records: Sequence[Record]) -> None:
         """Store records, then fold them."""
-        await self.store.insert_spans([record for record in records if isinstance(record, Span)])
-        await self.store.insert_judgments([record for record in records if isinstance(record, Judgment)])
-        await self.store.insert_feedback([record for record in records if isinstance(record, Feedback)])
+        await insert_facts(self.store, records)
         await self.owner.fold(records, self.times)
 
     async def wait(self, seconds: float, *, judge_answers: bool = True) -> None:

@@ -2,8 +2,12 @@
 
 from typing import Final
 
+import msgspec
+
 from collectors.dialects import genai, openinference, openllmetry
+from collectors.dialects.bodies import restored
 from collectors.dialects.dialect import Dialect
+from collectors.dialects.evaluations import evaluations
 from collectors.dialects.ignored import is_ignored
 from collectors.dialects.steps import UNREADABLE, UNRECOGNISED, step_of
 from pipeline.model.span import Span
@@ -20,6 +24,13 @@ def read(span: Span) -> Step:
     """
     if is_ignored(span):
         return step_of(span, "", StepKind.IGNORED)
+    if not span.events:  # as most are
+        return _read(span)
+    step, found = _read(restored(span)), evaluations(span)
+    return msgspec.structs.replace(step, feedback=found) if found else step
+
+
+def _read(span: Span) -> Step:
     for dialect in DIALECTS:
         if dialect.matches(span):
             return _read_by(dialect, span)

@@ -9,12 +9,14 @@ from collectors.dialects.messages import instructions, messages_of
 from collectors.dialects.parts import tool_definitions
 from collectors.dialects.steps import GUARDRAIL, HANDOFF, NO_CONTENT, TRUNCATED, step_of
 from collectors.dialects.usage import GENAI, usage_of
-from pipeline.model.span import Span
+from pipeline.model.span import Attributes, Event, Span
 from pipeline.model.step import Message, Step, StepKind, ToolCall
 
 OPERATION: Final = "gen_ai.operation.name"
 _ADK: Final = "gcp.vertex.agent"
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
+MESSAGES: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions")
+"""On a span, or on an event that carries them apart; such an event has a name of its own in some instrumentations."""
 _ROLE_EVENTS: Final = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 _DEFAULT_AGENT: Final = "OpenAI Agents instrumentation"
 """Description of the agent that OpenTelemetry's openai-agents instrumentation invents for spans that are no agent's."""
@@ -133,7 +135,9 @@ class Content:
 
 def _with_details(span: Span) -> Mapping[str, Any]:
     """Return the attributes, completed by those of the event that carries content apart; input and output may come on two events."""
-    details = [event.attributes for event in span.events if event.name == _DETAILS]
+    details = [
+        event.attributes for event in span.events if event.name == _DETAILS or any(key in event.attributes for key in MESSAGES)
+    ]
     if not details:
         return span.attributes
     merged: dict[str, Any] = {}
@@ -147,16 +151,27 @@ def _event_messages(span: Span) -> tuple[tuple[Message, ...], tuple[Message, ...
     asked: list[Message] = []
     answered: list[Message] = []
     for event in span.events:
-        attributes = event.attributes
+        attributes = _fields(event)
         if event.name == "gen_ai.choice":
             choice = structured(attributes.get("message"))
-            answered += messages_of(choice if isinstance(choice, dict) else {"content": choice}, "assistant")
+            said = choice if isinstance(choice, dict) else {"content": choice}
+            calls = structured(said.get("tool_calls") or attributes.get("tool_calls"))  # OpenLLMetry has them beside the message
+            answered += messages_of(said | {"tool_calls": calls}, "assistant")
         elif event.name in _ROLE_EVENTS:
             role = _ROLE_EVENTS[event.name]
             calls = structured(attributes.get("tool_calls"))
             raw = {"role": role, "content": structured(attributes.get("content")), "tool_calls": calls}
             asked += messages_of(raw | {"tool_call_id": attributes.get("id") if role == "tool" else None}, role)
     return tuple(asked), tuple(answered)
+
+
+def _fields(event: Event) -> Attributes:
+    """Return what the event says: its attributes, or what some put as a whole under one of them; a bare text is the content."""
+    whole = structured(event.attributes.get("gen_ai.event.content"))
+    if isinstance(whole, dict):
+        return event.attributes | whole
+    body = event.attributes.get("body")
+    return event.attributes | {"content": body, "message": body} if isinstance(body, str) else event.attributes
 
 
 def _model(span: Span, dialect: str) -> Step:
@@ -187,9 +202,9 @@ def _tool(span: Span, dialect: str) -> Step:
     got, gave = given(first(attributes, *_ARGUMENTS)), returned(first(attributes, *_RESULT))
     for event in span.events:
         if event.name == "gen_ai.tool.message" and got == Given():
-            got = given(event.attributes.get("content"))
+            got = given(_fields(event).get("content"))
         elif event.name == "gen_ai.choice" and gave == Returned():
-            gave = returned(structured(event.attributes.get("message")))
+            gave = returned(structured(_fields(event).get("message")))
     return tool_step(span, dialect, name, call_id, got, gave, agent=agent_name(span))
 
 

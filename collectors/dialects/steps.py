@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from collectors.dialects.attributes import as_text, captured
-from pipeline.model.span import STATUS_ERROR, Attributes, Span
+from pipeline.model.span import STATUS_ERROR, TRUNCATED_FIELDS, Attributes, Span
 from pipeline.model.step import Step, StepKind
 
 CONVERTED_FROM: Final = "tracegrade.converted_from"
@@ -14,7 +14,7 @@ UNRECOGNISED: Final = "unrecognised"
 UNREADABLE: Final = "unreadable"
 """Flag: a structure nested too deep to be read."""
 TRUNCATED: Final = "truncated"
-"""Flag: JSON that a length limit cut."""
+"""Flag: something of the span is missing, cut by its sender in the middle of JSON, or by the receiver because it was too large."""
 DROPPED: Final = "dropped"
 """Flag: the sender dropped attributes, events or links of the span."""
 NO_CONTENT: Final = "no_content"
@@ -75,8 +75,12 @@ def _conversation(attributes: Attributes) -> str:
 
 
 def _flags(span: Span) -> tuple[str, ...]:
-    dropped = (DROPPED,) if span.dropped else ()
-    return (*dropped, CONVERTED) if CONVERTED_FROM in span.attributes else dropped
+    flags: list[str] = [DROPPED] if span.dropped else []
+    if CONVERTED_FROM in span.attributes:
+        flags.append(CONVERTED)
+    if TRUNCATED_FIELDS in span.attributes or TRUNCATED_FIELDS in span.resource:
+        flags.append(TRUNCATED)
+    return tuple(flags)
 
 
 def error_of(span: Span) -> str | None:

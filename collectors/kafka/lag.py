@@ -1,6 +1,6 @@
 """Lag: how far each stage is behind what was written for it, and which worker has which partition."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from pipeline.model.topology import TOPOLOGY, Node
 
 NOT_STARTED: Final = "not started"
 """State of a group that no worker ever joined."""
+BRIDGES: Final = "tracegrade.bridge"
+"""The consumer group of all bridges."""
 NO_GROUP: Final = (KafkaError.GROUP_ID_NOT_FOUND,)
 
 
@@ -50,8 +52,8 @@ def group_of(node: Node) -> str:
     return f"tracegrade.{node.name}"
 
 
-def lag(settings: KafkaSettings, environment: Mapping[str, str]) -> list[GroupLag]:
-    """Return the lag of every stage of the topology, in its order.
+def lag(settings: KafkaSettings, environment: Mapping[str, str], foreign: Iterable[str] = ()) -> list[GroupLag]:
+    """Return the lag of the bridges on each ``foreign`` topic that is there, then of every stage of the topology, in its order.
 
     Raises:
         ConfigurationError: a topic is missing, or the cluster refuses the user.
@@ -59,11 +61,15 @@ def lag(settings: KafkaSettings, environment: Mapping[str, str]) -> list[GroupLa
     """
     cluster = Cluster(settings, environment)
     counts = partitions_of(cluster)
-    return [_of_node(cluster, node, counts[node.reads.name]) for node in TOPOLOGY]
+    there = cluster.metadata().topics
+    bridged = [(name, len(there[name].partitions)) for name in foreign if name in there]
+    return [
+        *(_of_group(cluster, "bridge", BRIDGES, name, count) for name, count in bridged),
+        *(_of_group(cluster, node.name, group_of(node), node.reads.name, counts[node.reads.name]) for node in TOPOLOGY),
+    ]
 
 
-def _of_node(cluster: Cluster, node: Node, count: int) -> GroupLag:
-    group, topic = group_of(node), node.reads.name
+def _of_group(cluster: Cluster, name: str, group: str, topic: str, count: int) -> GroupLag:
     state, owners = _members(cluster, group, topic)
     committed = _committed(cluster, group, topic)
     beginnings = _offsets(cluster, topic, count, OffsetSpec.earliest())
@@ -78,7 +84,7 @@ def _of_node(cluster: Cluster, node: Node, count: int) -> GroupLag:
         )
         for at in range(count)
     )
-    return GroupLag(node.name, group, topic, state, sum(part.lag for part in parts), parts)
+    return GroupLag(name, group, topic, state, sum(part.lag for part in parts), parts)
 
 
 def _members(cluster: Cluster, group: str, topic: str) -> tuple[str, dict[int, str]]:

@@ -18,6 +18,7 @@ from collectors.kafka.client import client_options
 from collectors.kafka.records import LARGEST_RECORD, Outgoing
 from pipeline.config.kafka import KafkaSettings
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
+from pipeline.model.topology import TRACES
 
 DELIVERY_S: Final = 30.0
 """How long a record may stay without an acknowledgement, retries included."""
@@ -26,6 +27,7 @@ _POLL_S: Final = 0.1
 """How long a poll waits for something to report, and so how long a producer may take to notice that it is retired."""
 _PURGE_S: Final = 1.0
 _CLOSE_S: Final = 10.0
+_PING_S: Final = 2.0
 
 _OPTIONS: Final[dict[str, Any]] = {
     "enable.idempotence": True,
@@ -91,6 +93,21 @@ class KafkaProducer:
         for record in outgoing:
             self._produce(record, delivery)
         await delivery.done
+
+    async def ping(self) -> str:
+        """Return how many brokers there are, as one of them says now.
+
+        Raises:
+            TemporaryError: none answers.
+        """
+        session = self._session
+        if session is None:
+            raise TemporaryError("the producer is closed", _RETRY_AFTER_S)
+        try:
+            brokers = await asyncio.to_thread(session.brokers, _PING_S)
+        except KafkaException as error:
+            raise TemporaryError(f"no broker answers: {error.args[0]}", _RETRY_AFTER_S) from error
+        return f"{brokers} brokers"
 
     def _produce(self, record: Outgoing, delivery: "_Delivery") -> None:
         session = self._session
@@ -174,6 +191,10 @@ class _Session:
         self._producer.produce(
             record.topic, record.value, partition=record.partition, headers=list(record.headers), on_delivery=reported
         )
+
+    def brokers(self, seconds: float) -> int:
+        """Return how many brokers there are; raises KafkaException where none says so in time. Blocks."""
+        return len(self._producer.list_topics(topic=TRACES.name, timeout=seconds).brokers)
 
     def retire(self, grace_s: float) -> None:
         """Let the thread end: after what is queued is delivered, or after so many seconds."""

@@ -80,6 +80,11 @@ class SpanBatcher:
         self._leaving: asyncio.Handle | None = None
         """What will send the open batches, if nothing does before."""
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that are not acknowledged."""
+        return self._bytes
+
     async def store(self, spans: Sequence[Span]) -> None:
         """Return when the brokers have all of these spans.
 

@@ -12,9 +12,10 @@ import msgspec
 from collectors.otlp import protobuf
 from collectors.otlp.encode import Part, TracesData, parts
 from pipeline.errors import PermanentError
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.span import Span
-from pipeline.model.topology import DEAD_LETTERS, JUDGE, TOUCHED, TRACES, TRIPS, DeadLetter, Topic
+from pipeline.model.topology import DEAD_LETTERS, JUDGE, LARGEST_BODY, TOUCHED, TRACES, TRIPS, DeadLetter, Topic
 from pipeline.model.window import Touched, Trip
 
 VERSION: Final = b"1"
@@ -28,8 +29,6 @@ LARGEST_RECORD: Final = 8 * 1024 * 1024
 """Bytes that a topic takes as one record (its ``max.message.bytes``): room for one thing that is larger than :data:`MAX_RECORD`."""
 _FRAME: Final = 1024
 """Bytes that Kafka adds to value and headers, at most."""
-_LARGEST_BODY: Final = 5 * 1024 * 1024
-"""Bytes of a dead letter's body: base64 makes a third more of it, and the reason must have room beside it."""
 _MAX_TIME: Final = 2**63 - 1
 
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -64,7 +63,7 @@ class Read(msgspec.Struct, frozen=True):
 
 _SPANS: Final = "spans"
 _KINDS: Final[dict[str, dict[str, type]]] = {
-    TRACES.name: {_SPANS: Span, "judgment": Judgment, "feedback": Feedback},
+    TRACES.name: {_SPANS: Span, "log_record": LogRecord, "judgment": Judgment, "feedback": Feedback},
     JUDGE.name: {"judge_request": JudgeRequest},
     TOUCHED.name: {"touched": Touched},
     TRIPS.name: {"trip": Trip},
@@ -201,10 +200,10 @@ def _lists(kind: str, nouns: Iterable[Any]) -> Iterator[bytes]:
 
 def _cut(letter: DeadLetter) -> DeadLetter:
     """Return the letter, cut to what can be sent: one that could not be would stop what it is meant to let pass."""
-    if len(letter.body) <= _LARGEST_BODY:
+    if len(letter.body) <= LARGEST_BODY:
         return letter
-    reason = f"{letter.reason} (of {len(letter.body)} bytes the first {_LARGEST_BODY} are kept)"
-    return msgspec.structs.replace(letter, reason=reason, body=letter.body[:_LARGEST_BODY])
+    reason = f"{letter.reason} (of {len(letter.body)} bytes the first {LARGEST_BODY} are kept)"
+    return msgspec.structs.replace(letter, reason=reason, body=letter.body[:LARGEST_BODY])
 
 
 def _outgoing(topic: str, partition: int, kind: str, project: str, value: bytes, *more: tuple[str, bytes]) -> Outgoing:

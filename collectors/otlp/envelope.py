@@ -35,4 +35,4 @@ def _request_class() -> Any:
 
 
 Request: Final[Any] = _request_class()
-"""``ExportTraceServiceRequest`` and ``TracesData``, which are the same on the wire."""
+"""``ExportTraceServiceRequest`` and ``TracesData``, which are the same on the wire; and so are, by other names, those of log records."""

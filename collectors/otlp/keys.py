@@ -1,29 +1,46 @@
-"""Who may send spans, and into which project: the key decides, never what a span says of itself."""
+"""Who may send, and into which project: the key decides, never what a span says of itself."""
 
+import secrets
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import sha256
 from ipaddress import ip_address
 from typing import Final
 
-from pipeline.config.receiver import ReceiverSettings
+from pipeline.config.receiver import HASHED, ReceiverSettings
 from pipeline.errors import ConfigurationError, PermanentError
 
 _ENVIRONMENT: Final = "env:"
 _SCHEME: Final = "bearer"
+_NEW: Final = "tg_"
+"""What new keys begin with, so that one in a log or a repository is recognised."""
 
 
 class UnauthenticatedError(PermanentError):
     """The caller presents no key, or one that is not configured."""
 
 
+class ForbiddenError(PermanentError):
+    """The caller may not do this, whoever it is."""
+
+
 class Keys:
     """API keys and their projects. Without any key everybody writes to the one project of the settings."""
 
     def __init__(self, projects: Mapping[str, str], open_project: str) -> None:
-        """Take ``projects`` by key; ``open_project`` counts only where there are no keys."""
+        """Take ``projects`` by key or by its digest as ``sha256:…``; ``open_project`` counts only where there are no keys."""
         # Looked up by digest, so that how long a wrong key takes tells nothing of a right one.
-        self._projects = {_digest(key): project for key, project in projects.items()}
+        self._projects = {_digest_of(written): project for written, project in projects.items()}
         self._open_project = open_project
+
+    @property
+    def open(self) -> bool:
+        """Whether everybody gets in."""
+        return not self._projects
+
+    @property
+    def shared(self) -> bool:
+        """Whether several projects send."""
+        return len(set(self._projects.values())) > 1
 
     def project(self, authorization: str | None) -> str:
         """Return the project of a caller, by the value of its ``Authorization`` header or metadata.
@@ -44,6 +61,12 @@ class Keys:
         return project
 
 
+def new_key() -> tuple[str, str]:
+    """Return a key that nobody has yet, and what to write for it into the configuration."""
+    key = _NEW + secrets.token_urlsafe(32)
+    return key, f"{HASHED}{_digest(key)}"
+
+
 def keys_from(settings: ReceiverSettings, environment: Mapping[str, str]) -> Keys:
     """Return the configured keys, with those read that the environment holds.
 
@@ -51,14 +74,15 @@ def keys_from(settings: ReceiverSettings, environment: Mapping[str, str]) -> Key
         ConfigurationError: a key is missing or stands for two projects, or strangers could send without one.
     """
     projects: dict[str, str] = {}
-    for project, secrets in settings.keys.items():
-        for secret in secrets:
-            key = _read(project, secret.get_secret_value(), environment)
-            if projects.setdefault(key, project) != project:
+    for project, written in settings.keys.items():
+        for secret in written:
+            digest = _digest_of(_read(project, secret.get_secret_value(), environment))
+            if projects.setdefault(HASHED + digest, project) != project:
                 raise ConfigurationError(
-                    f"receiver.keys: the projects {projects[key]!r} and {project!r} have the same key; give each project a key of its own"
+                    f"receiver.keys: the projects {projects[HASHED + digest]!r} and {project!r} have the same key;"
+                    " give each project a key of its own"
                 )
-    if not projects and not _is_loopback(settings.host):
+    if not projects and not is_loopback(settings.host):
         raise ConfigurationError(
             f"receiver.host: {settings.host} can be reached from other machines, and no key is configured. "
             f"Write receiver.keys: {{{settings.project}: [env:TRACEGRADE_KEY]}} and set TRACEGRADE_KEY, or receiver.host: 127.0.0.1"
@@ -78,7 +102,8 @@ def _read(project: str, text: str, environment: Mapping[str, str]) -> str:
     return key
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own, reached by nobody else."""
     if host == "localhost":
         return True
     try:
@@ -87,5 +112,9 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _digest(key: str) -> bytes:
-    return blake2b(key.encode("utf-8", "surrogateescape")).digest()
+def _digest_of(written: str) -> str:
+    return written.removeprefix(HASHED) if written.startswith(HASHED) else _digest(written)
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()

@@ -90,8 +90,22 @@ class WireSpan(Wire):
     status: WireStatus | None = None
 
 
+class WireLogRecord(Wire):
+    """A log record."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    event_name: str | None = None
+    time_unix_nano: int | float | str | None = None
+    observed_time_unix_nano: int | float | str | None = None
+    severity_number: int | float | str | None = None
+    body: AnyValue | None = None
+    attributes: list[KeyValue | None] | None = None
+    dropped_attributes_count: int | float | str | None = None
+
+
 class Resource(Wire):
-    """What the spans of a resource are about."""
+    """What the spans, or log records, of a resource are about."""
 
     attributes: list[KeyValue | None] | None = None
 
@@ -121,6 +135,26 @@ class Request(Wire):
     """``ExportTraceServiceRequest`` and ``TracesData``, which are the same in JSON too."""
 
     resource_spans: list[ResourceSpans] | None = None
+
+
+class ScopeLogs(Wire):
+    """The log records of one instrumentation."""
+
+    scope: msgspec.Raw = _NULL
+    log_records: list[msgspec.Raw] | None = None
+
+
+class ResourceLogs(Wire):
+    """The log records of one resource."""
+
+    resource: msgspec.Raw = _NULL
+    scope_logs: list[ScopeLogs] | None = None
+
+
+class LogsRequest(Wire):
+    """``ExportLogsServiceRequest`` and ``LogsData``, which are the same in JSON too."""
+
+    resource_logs: list[ResourceLogs] | None = None
 
 
 def snake_to_camel(body: bytes) -> bytes:

@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from pipeline.apps import commands
+from pipeline.apps import commands, feedback_command, key_command, letter_commands
+from pipeline.apps.feedback_command import About
 from pipeline.apps.logs import LEVELS, log_to_stderr
 from pipeline.apps.text import visible
 from pipeline.errors import ConfigurationError, TemporaryError
@@ -27,6 +28,9 @@ golden = typer.Typer(help="Failures that become tests.", no_args_is_help=True)
 app.add_typer(golden, name="golden")
 topics = typer.Typer(help="Where records travel between processes: the topics of a Kafka cluster.", no_args_is_help=True)
 app.add_typer(topics, name="topics")
+
+letters = typer.Typer(help="What could not be processed: kept for a week, to be looked at and sent back.", no_args_is_help=True)
+app.add_typer(letters, name="dead-letters")
 
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")
@@ -60,6 +64,12 @@ def up(config: Config = None) -> None:
 def collector(config: Config = None) -> None:
     """Receive spans and put them on Kafka, as one of any number of collectors."""
     raise typer.Exit(commands.collector(config))
+
+
+@app.command()
+def bridge(config: Config = None) -> None:
+    """Carry spans that OpenTelemetry Collectors wrote to Kafka onto tracegrade's topic, as one of any number of bridges."""
+    raise typer.Exit(commands.bridge(config))
 
 
 @app.command()
@@ -130,6 +140,31 @@ def check(
     raise typer.Exit(commands.check(config, json=as_json))
 
 
+@app.command()
+def feedback(
+    about: Annotated[str, typer.Argument(metavar="ID", help="The whole id of a run, or of what --of says.")],
+    value: Annotated[str, typer.Option(help="up, down, or a number; below 0 is a thumbs-down.")],
+    of: Annotated[About, typer.Option(help="What the id names; of a conversation, the run that ended last.")] = About.RUN,
+    comment: Annotated[str, typer.Option(help="Why.")] = "",
+    author: Annotated[str, typer.Option(help="Who says so.")] = "",
+    name: Annotated[str, typer.Option("--id", help="A key of your own: what is sent again under it is the same feedback.")] = "",
+    endpoint: Annotated[
+        str, typer.Option(help="Where to send: the HTTP address of an up or a collector.")
+    ] = "http://127.0.0.1:4318",
+    key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say what you think of a run; a thumbs-down has it judged whatever the sample says."""
+    said = {
+        f"{of}_id": about.strip(),
+        "value": feedback_command.value_of(value),
+        "comment": comment,
+        "author": author,
+        "id": name,
+    }
+    raise typer.Exit(feedback_command.feedback(endpoint, key, said, as_json=as_json))
+
+
 @golden.command("export")
 def golden_export(
     folder: Annotated[Path, typer.Argument(help="Folder to write golden-PROJECT.jsonl into.")],
@@ -150,6 +185,52 @@ def topics_create(config: Config = None, as_json: AsJson = False) -> None:
 def lag(config: Config = None, as_json: AsJson = False) -> None:
     """Show how far each stage is behind on each partition, and which worker has it."""
     raise typer.Exit(commands.lag(config, json=as_json))
+
+
+@letters.command("list")
+def dead_letters_list(
+    config: Config = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+    skip: Annotated[int, typer.Option(min=0, help="How many to leave out, for the pages after the first.")] = 0,
+    reason: Annotated[str, typer.Option(help="Only those whose reason or origin has this in it.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were sent back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is kept, of all projects, the latest first."""
+    wanted = letter_commands.Wanted(reason=reason, everything=everything)
+    raise typer.Exit(letter_commands.list_letters(config, wanted, limit, skip, json=as_json))
+
+
+@letters.command("show")
+def dead_letters_show(
+    letter_id: Annotated[str, typer.Argument(metavar="ID", help="The letter's id, or as much of its beginning as is unique.")],
+    config: Config = None,
+    as_hex: Annotated[bool, typer.Option("--hex", help="Show the bytes as hex, also where they are text.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one letter, with its bytes."""
+    raise typer.Exit(letter_commands.show_letter(config, letter_id, as_hex=as_hex, json=as_json))
+
+
+@letters.command("replay")
+def dead_letters_replay(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Letters to send back.")] = None,
+    config: Config = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that nobody has sent back yet.")] = False,
+    reason: Annotated[str, typer.Option(help="With --all: only those whose reason or origin has this in it.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Read letters again and send what is in them where it was meant to go; those that fail again stay. It can be repeated."""
+    raise typer.Exit(letter_commands.replay(config, ids or [], reason, everything=everything, json=as_json))
+
+
+@app.command()
+def key(
+    project: Annotated[str, typer.Argument(help="The project whose spans it is for.")] = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Make an API key: the key for agents, and its digest for the configuration."""
+    raise typer.Exit(key_command.key(project, as_json=as_json))
 
 
 @app.command("scripted-judge")

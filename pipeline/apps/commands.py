@@ -18,7 +18,6 @@ from pipeline.apps.text import as_json, visible
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pipeline.config.kafka import KafkaSettings
     from pipeline.config.tracegrade import TracegradeSettings
     from sinks.clickhouse.store import Store
 
@@ -41,6 +40,16 @@ def collector(config: Path | None) -> int:
 
     settings = load(config)
     from pipeline.apps.collector import run
+
+    return asyncio.run(run(settings))
+
+
+def bridge(config: Path | None) -> int:
+    """Carry foreign records until told to stop."""
+    from pipeline.config.load import load
+
+    settings = load(config)
+    from pipeline.apps.bridge import run
 
     return asyncio.run(run(settings))
 
@@ -174,11 +183,14 @@ def golden_export(config: Path | None, folder: Path, *, json: bool) -> int:
 
 def topics_create(config: Path | None, *, json: bool) -> int:
     """Declare the topics on the cluster."""
-    settings = _kafka(config)
+    from pipeline.config.load import load
+
+    settings = load(config)
+    kafka = settings.kafka_or_refuse()
     from collectors.kafka.topics import create
     from pipeline.apps.show_lag import declared
 
-    made = create(settings, os.environ)
+    made = create(kafka, os.environ, settings.bridge.topics)
     if json:
         print_json(made)
         return 0
@@ -189,22 +201,19 @@ def topics_create(config: Path | None, *, json: bool) -> int:
 
 def lag(config: Path | None, *, json: bool) -> int:
     """Show how far each stage is behind."""
-    settings = _kafka(config)
+    from pipeline.config.load import load
+
+    settings = load(config)
+    kafka = settings.kafka_or_refuse()
     from collectors.kafka.lag import lag as lag_of
     from pipeline.apps import show, show_lag
 
-    groups = lag_of(settings, os.environ)
+    groups = lag_of(kafka, os.environ, settings.bridge.topics)
     if json:
         print_json(groups)
     else:
         show.console().print(show_lag.lag(groups))
     return 0
-
-
-def _kafka(config: Path | None) -> "KafkaSettings":
-    from pipeline.config.load import load
-
-    return load(config).kafka_or_refuse()
 
 
 def check(config: Path | None, *, json: bool) -> int:
@@ -265,7 +274,7 @@ def _ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, st
     if settings.store.url is None:
         url = served.address(settings.store.path)
         if url is not None:
-            return served.ask(url, path, served.key_of(settings, os.environ))
+            return served.ask(url, path, served.key_of(settings, os.environ), tls=settings.receiver.tls)
         if not settings.store.path.exists():
             raise ConfigurationError(
                 f"there is no data in {settings.store.path}; start tracegrade up, or name the folder as store.path in tracegrade.yaml"

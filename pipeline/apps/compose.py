@@ -2,21 +2,32 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Self
+from typing import Any, Self
 
+from collectors.feedback import http as feedback
+from collectors.feedback.desk import FeedbackDesk
 from collectors.otlp.keys import keys_from
+from collectors.otlp.logs import LOGS
 from collectors.otlp.receiver import Receiver
+from collectors.otlp.traces import TRACES
+from collectors.redaction.configured import redactor
 from pipeline.apps.api import api_routes
+from pipeline.apps.health import Check, Health, backlog, disk
 from pipeline.apps.parts import Parts
 from pipeline.apps.serve import Served, serve
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.config.grading import contracts
 from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.topology import Topic
 from pipeline.runtime.clock import Clock, SystemClock
+from pipeline.runtime.dead_letters import LetterBox
 from pipeline.runtime.embedded import Embedded
+from pipeline.runtime.intake import BACKLOG
+from pipeline.runtime.replaying import Replayer
 from pipeline.runtime.telemetry import Telemetry
+from sinks.clickhouse.run_finder import RunFinder
 from sinks.clickhouse.store import Store
 
 
@@ -69,13 +80,39 @@ class Product:
             self.settings.judge.concurrency,
         )
 
+    @property
+    def replayer(self) -> Replayer:
+        """What sends dead letters back into this pipeline."""
+
+        async def into_the_intake(topic: Topic, records: Sequence[Any]) -> None:  # noqa: ARG001 - all of it goes there
+            await self.pipeline.intake.store(records)
+
+        return Replayer(into_the_intake, self.store.letters, self.clock, redactor(self.settings.redaction))
+
     async def _serve(self, stack: AsyncExitStack) -> Served:
         keys = keys_from(self.settings.receiver, self._environment)
+        health = await stack.enter_async_context(Health(self._checks(), lambda: self.pipeline.failed))
+        hides = redactor(self.settings.redaction)
+        letters = await stack.enter_async_context(LetterBox("receiver", self.store.bury, self.clock, self.telemetry, hides))
         receiver = Receiver(
-            self.pipeline.intake,
+            {TRACES: self.pipeline.intake, LOGS: self.pipeline.intake},
             self.clock.now,
             keys,
-            max_body=self.settings.receiver.max_body,
-            on_received=self.telemetry.received,
+            self.settings.receiver,
+            trouble=lambda: health.trouble,
+            on_received=self.telemetry.exported,
+            on_refused=letters.refused,
+            redactor=hides,
+            on_redacted=self.telemetry.redacted,
         )
-        return await serve(receiver, self.settings.receiver, api_routes(self.store, keys, self.telemetry), stack)
+        runs = RunFinder(self.settings.store, self._environment)
+        stack.push_async_callback(runs.close)
+        desk = FeedbackDesk(self.pipeline.intake.store, runs, self.clock.now, hides, self.telemetry.feedback)
+        more = [*api_routes(self.store, keys, self.telemetry), *feedback.routes(receiver, desk)]
+        return await serve(receiver, health, more, stack)
+
+    def _checks(self) -> dict[str, Check]:
+        intake = self.pipeline.intake
+        checks = {"store": self.store.ping, "backlog": backlog(lambda: intake.waiting, BACKLOG, "records")}
+        store = self.settings.store
+        return checks if store.url is not None else {**checks, "disk": disk(store.path, store.min_free)}

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
+from collectors.redaction.configured import redactor
 from pipeline.apps.parts import Parts
 from pipeline.model.topology import ASSEMBLE, GATE, JUDGING, TOUCHED, TRACES, Node, Publish, bucket_of_agent
 from pipeline.runtime.assembling import Assembling
 from pipeline.runtime.clock import Clock
+from pipeline.runtime.dead_letters import masked_by
 from pipeline.runtime.desk import Ask, JudgeDesk
 from pipeline.runtime.fence import Fence
 from pipeline.runtime.gate_owner import GateOwner
@@ -39,6 +41,7 @@ class Holdings:
         self._ask = ask
         self._clock = clock
         self._telemetry = telemetry
+        self._mask = masked_by(redactor(parts.settings.redaction))
         self._owner: TraceOwner | None = None
         telemetry.gauge(Metric.TRACES_OPEN, lambda: self._owner.open_traces if self._owner else 0)
         telemetry.gauge(Metric.RUNS_PENDING, lambda: self._owner.pending_runs if self._owner else 0)
@@ -51,7 +54,7 @@ class Holdings:
     def _seams(self, node: Node, fence: Fence) -> tuple[Store, Publish, DeadLetters]:
         store = fence.around(self._store)
         publish = publisher(node, fence.around_publish(self._publish))
-        return store, publish, DeadLetters(node.name, store.bury, publish, self._telemetry)
+        return store, publish, DeadLetters(node.name, store.bury, publish, self._telemetry, self._mask)
 
     def _assemble(self, owned: Collection[int], fence: Fence, acknowledge: Acknowledge) -> Assembling:
         store, publish, dead_letters = self._seams(ASSEMBLE, fence)

@@ -3,25 +3,36 @@
 import io
 import logging
 import sys
-from typing import Final, TextIO
+from collections import Counter
+from functools import cache
+from typing import Any, Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from collectors.redaction.redactor import Redactor
 from pipeline.apps.text import visible
+from pipeline.config.redaction import RedactionSettings
 
 LEVELS: Final = ("debug", "info", "warning", "error")
+LONGEST: Final = 8000
+"""Characters of a value; of a longer one the head and the tail are shown."""
+
+
+_OURS: Final = frozenset({"level", "timestamp", "exc_info", "_record", "_from_structlog"})
+"""What no text of somebody else's is in; and what structlog passes on."""
 
 
 def log_to_stderr(level: str = "info") -> None:
     """Write JSON where nobody watches, readable lines in a terminal. Values are quoted in both, so no text can forge a line or act.
 
-    Of the libraries, whose logs go the same way, only warnings and errors are shown.
+    Secrets are masked by all detectors, whatever is configured for spans, and long values cut (reliability S15). Of the libraries, whose
+    logs go the same way, only warnings and errors are shown.
     """
     known: list[Processor] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _honest]
-    rendered: list[Processor] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    rendered: list[Processor] = [structlog.processors.format_exc_info, _discreet, structlog.processors.JSONRenderer()]
     if sys.stderr.isatty():
-        rendered = [structlog.dev.ConsoleRenderer(repr_native_str=True, exception_formatter=_traceback)]
+        rendered = [_discreet, structlog.dev.ConsoleRenderer(repr_native_str=True, exception_formatter=_traceback)]
     structlog.configure(
         processors=[*known, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -39,8 +50,33 @@ def _honest(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return {**event, "event": visible(str(event.get("event", "")))}
 
 
+def _discreet(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Whoever logs a value need not know whether there is a secret in it."""
+    theirs = {key: _plain(value) for key, value in event.items() if key not in _OURS}
+    clean = _redactor().attributes(theirs, Counter())
+    return {**{key: value for key, value in event.items() if key in _OURS}, **{key: _cut(value) for key, value in clean.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as what can be written; a tuple, an exception or a path as its text."""
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else str(value)
+    return value if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
+
+
+@cache
+def _redactor() -> Redactor:
+    """Not made before something is logged: most commands log nothing."""
+    from collectors.redaction.configured import made_of  # noqa: PLC0415 - it loads all detectors
+
+    return made_of(RedactionSettings())
+
+
 def _traceback(stream: TextIO, exception: ExcInfo) -> None:
     """Without the values of variables: keys are among them."""
     plain = io.StringIO()
     structlog.dev.plain_traceback(plain, exception)
-    stream.write(visible(plain.getvalue()))
+    stream.write(visible(_cut(_redactor().text(plain.getvalue(), Counter()))))

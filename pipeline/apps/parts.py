@@ -51,7 +51,10 @@ class Parts:
 
     def assembly(self) -> Assembly:
         """Return how traces become graded runs."""
-        return Assembly(read=read, settings=self.settings.assemble, grading_of=grading_of(self.settings))
+        settings = self.settings
+        return Assembly(
+            read=read, settings=settings.assemble, grading_of=grading_of(settings), retention_of=settings.retention.of
+        )
 
     def gates(self, store: OwnedStore) -> Gates:
         """Return the gates, of which nothing is read back yet."""
@@ -64,6 +67,7 @@ class Parts:
             settings.judge.deadline,
             kinds,
             idle_contracts(settings),
+            settings.retention.of,
         )
 
     def messenger(self, store: NotificationStore) -> Messenger:

@@ -1,21 +1,27 @@
 """Serve: the receiver on its two ports, and whatever else is asked for over HTTP."""
 
 import os
+import ssl
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Final
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from collectors.otlp import grpc
+from collectors.otlp.browsers import cross_origin, only_hosts
 from collectors.otlp.http import routes, runner
 from collectors.otlp.receiver import Receiver
-from pipeline.config.receiver import ReceiverSettings
+from collectors.otlp.tls import certificates_from
+from pipeline.apps.health import Health
 from pipeline.errors import ConfigurationError
 
 GRACE: Final = 5.0
 """Seconds that requests in flight are given when the servers stop."""
+_ANSWER: Final = 1.0
+"""Of them, seconds for telling those that did not end in time to come back."""
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -25,30 +31,56 @@ class Served(msgspec.Struct, frozen=True):
     grpc_address: str
 
 
-async def serve(receiver: Receiver, settings: ReceiverSettings, more: Iterable[web.RouteDef], stack: AsyncExitStack) -> Served:
-    """Accept spans over gRPC and HTTP until the stack is closed, which waits for requests in flight.
+class Listening(msgspec.Struct, frozen=True):
+    """How a port is listened on: what passes each request, and the encryption."""
+
+    middlewares: tuple[Middleware, ...] = ()
+    context: ssl.SSLContext | None = None
+
+
+async def serve(receiver: Receiver, health: Health, more: Iterable[web.RouteDef], stack: AsyncExitStack) -> Served:
+    """Accept signals over gRPC and HTTP until the stack is closed, which waits for requests in flight.
 
     Raises:
-        ConfigurationError: a port is taken, or not this user's to take.
+        ConfigurationError: a port is taken, or not this user's to take; a certificate is missing.
     """
-    http_url = await listen([*routes(receiver), *more], settings.host, settings.http_port, "receiver.http_port", stack)
-    listening = await grpc.serve(receiver, settings.host, settings.grpc_port)
-    stack.push_async_callback(listening.server.stop, GRACE)
-    host = http_url.removeprefix("http://").rpartition(":")[0]
+    settings = receiver.settings
+    certificates = certificates_from(settings.tls)
+    middlewares = [cross_origin(settings.cors)]
+    if receiver.open:
+        middlewares.append(only_hosts(settings.host))
+    how = Listening(tuple(middlewares), certificates.context if certificates is not None else None)
+    answered = [*routes(receiver), *health.routes(), *more]
+    http_url = await listen(answered, settings.host, settings.http_port, "receiver.http_port", stack, how)
+    listening = await grpc.serve(receiver, settings.host, settings.grpc_port, certificates)
+    stack.push_async_callback(listening.stop, GRACE)
+    await listening.report(ready=not health.trouble)
+    health.tell(listening.report)
+    stack.callback(receiver.stop, GRACE - _ANSWER)  # first of all: both ports stop accepting at the same time
+    host = http_url.partition("://")[2].rpartition(":")[0]
     return Served(http_url=http_url, grpc_address=f"{host}:{listening.port}")
 
 
-async def listen(routes: Iterable[web.RouteDef], host: str, port: int, setting: str, stack: AsyncExitStack) -> str:
+async def listen(
+    routes: Iterable[web.RouteDef],
+    host: str,
+    port: int,
+    setting: str,
+    stack: AsyncExitStack,
+    how: Listening | None = None,
+) -> str:
     """Serve routes over HTTP until the stack is closed. Returns the URL; ``setting`` is named where the port is refused."""
-    application = web.Application()
+    how = how or Listening()
+    application = web.Application(middlewares=how.middlewares)
     application.add_routes(routes)
     site_runner = runner(application, GRACE)
     await site_runner.setup()
     stack.push_async_callback(site_runner.cleanup)
     try:
-        await web.TCPSite(site_runner, host, port).start()
+        await web.TCPSite(site_runner, host, port, ssl_context=how.context).start()
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise ConfigurationError(f"{setting}: cannot listen on {host}:{port}: {why}; write another port") from None
     bound, number = site_runner.addresses[0][:2]
-    return f"http://{f'[{bound}]' if ':' in bound else bound}:{number}"
+    scheme = "http" if how.context is None else "https"
+    return f"{scheme}://{f'[{bound}]' if ':' in bound else bound}:{number}"

@@ -1,12 +1,14 @@
 """Up: the embedded pipeline as a process. It ends on SIGTERM or SIGINT, after what was accepted is stored."""
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 import structlog
 
 from pipeline.apps import served
+from pipeline.apps.admin import admit
 from pipeline.apps.compose import Product
+from pipeline.apps.letters import Letters
 from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.config.tracegrade import TracegradeSettings
 from sinks.clickhouse.store import Store
@@ -19,7 +21,8 @@ async def run(settings: TracegradeSettings) -> int:
     stop = asked_to_stop()
     store = await asyncio.to_thread(Store.open, settings.store)
     try:
-        async with Product(settings, store) as product:
+        async with Product(settings, store) as product, AsyncExitStack() as doors:
+            await store.retain(settings.retention)
             where = settings.store.url or str(settings.store.path)
             log.info(
                 "up",
@@ -30,7 +33,8 @@ async def run(settings: TracegradeSettings) -> int:
             )
             with ExitStack() as stack:
                 if settings.store.url is None:
-                    stack.enter_context(served.announced(settings.store.path, product.served.http_url))
+                    admin = await admit(Letters(store.letters, None, product.replayer), doors)
+                    stack.enter_context(served.announced(settings.store.path, product.served.http_url, admin))
                 collect_less_often()
                 code = await until_told(stop, lambda: product.pipeline.failed)
         log.info("stopped")

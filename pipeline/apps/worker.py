@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import structlog
-from aiohttp import web
 
 from collectors.kafka.producer import KafkaProducer
 from collectors.kafka.publisher import KafkaPublisher
 from collectors.kafka.topics import partitions
+from pipeline.apps.health import Check, Health
 from pipeline.apps.holdings import Holdings
 from pipeline.apps.parts import Parts
 from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
@@ -18,11 +18,11 @@ from pipeline.apps.serve import listen
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.config.grading import contracts
 from pipeline.config.tracegrade import TracegradeSettings
-from pipeline.errors import ConfigurationError
+from pipeline.errors import ConfigurationError, TemporaryError
 from pipeline.model.topology import TOPOLOGY, Node
 from pipeline.runtime.clock import SystemClock
 from pipeline.runtime.faust.consumer import Consumer
-from pipeline.runtime.telemetry import Telemetry
+from pipeline.runtime.telemetry import Metric, Telemetry
 from sinks.clickhouse.store import Store
 
 log = structlog.get_logger(__name__)
@@ -60,11 +60,14 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
         parts = Parts(settings, telemetry, clock, stack, environment)
         ask = await parts.ask(store)
         await store.insert_contracts(contracts(settings))
+        await store.retain(settings.retention)
         holdings = Holdings(parts, store, KafkaPublisher(producer, counts), counts, ask, clock, telemetry)
         consumers = [Consumer(node, kafka, holdings.of(node), clock, environment) for node in nodes]
+        telemetry.gauge(Metric.BACKLOG_AGE, lambda: max(consumer.backlog.age_s for consumer in consumers))
         if settings.worker.http_port is not None:
-            health = _health(consumers)
-            url = await listen(health, settings.worker.host, settings.worker.http_port, "worker.http_port", stack)
+            health = Health(_checks(consumers, store, producer), lambda: _failed(consumers))
+            await stack.enter_async_context(health)
+            url = await listen(health.routes(), settings.worker.host, settings.worker.http_port, "worker.http_port", stack)
             log.info("health", url=url)
         for consumer in consumers:
             stack.push_async_callback(consumer.stop)
@@ -82,17 +85,15 @@ def _failed(consumers: Sequence[Consumer]) -> BaseException | None:
     return next((error for consumer in consumers if (error := consumer.failed) is not None), None)
 
 
-def _health(consumers: Sequence[Consumer]) -> list[web.RouteDef]:
-    async def healthz(_: web.Request) -> web.Response:
-        error = _failed(consumers)
-        return web.Response(text="ok\n") if error is None else web.Response(status=503, text="a stage failed\n")
+def _checks(consumers: Sequence[Consumer], store: Store, producer: KafkaProducer) -> dict[str, Check]:
+    return {"store": store.ping, "brokers": producer.ping, **{one.node.name: _working(one) for one in consumers}}
 
-    async def readyz(_: web.Request) -> web.Response:
-        waiting = [consumer.node.name for consumer in consumers if not consumer.ready]
-        return (
-            web.Response(status=503, text=f"waiting for partitions: {', '.join(waiting)}\n")
-            if waiting
-            else web.Response(text="ok\n")
-        )
 
-    return [web.get("/healthz", healthz), web.get("/readyz", readyz)]
+def _working(consumer: Consumer) -> Check:
+    async def check() -> str:
+        if not consumer.ready:
+            raise TemporaryError("waits for partitions")
+        told = f"{len(consumer.owned)} partitions, {consumer.behind} records behind"
+        return f"{told}; {consumer.backlog.alarm}" if consumer.backlog.alarm else told
+
+    return check

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_address
 from typing import Final, TypeAlias
 
+from pipeline.config.duration import spoken_duration
 from pipeline.config.grading import Graders, graders_of, judged_dimensions
 from pipeline.config.mistake import Location, Mistake, nearest, spoken
+from pipeline.config.redaction import Detector
 from pipeline.config.tracegrade import SHIPPED_RUBRICS, AgentSettings, TracegradeSettings
 from pipeline.config.watch import entries_of
 from pipeline.config.yaml_file import YamlFile
@@ -71,6 +73,34 @@ def _receiver(settings: TracegradeSettings) -> Iterator[Finding]:
         yield ("receiver", "project"), what
 
 
+def _retention(settings: TracegradeSettings) -> Iterator[Finding]:
+    if settings.kafka is None:
+        return
+    read_late = settings.kafka.retention
+    kept: dict[Location, int] = {("retention", "projects", name): one for name, one in settings.retention.projects.items()}
+    kept["retention", "spans"] = settings.retention.spans
+    for at, one in sorted(kept.items()):
+        if one < read_late:
+            least = spoken_duration(read_late)
+            what = (
+                f"is {spoken_duration(one)}, and records of Kafka are read for {least}: some would expire before they are graded"
+            )
+            yield at, f"{what}; write {least} or more, or a shorter kafka.retention"
+
+
+def _redaction(settings: TracegradeSettings) -> Iterator[Finding]:
+    for name in settings.redaction.detectors:
+        if name not in tuple(Detector):
+            what = f"no detector is called so{nearest(name, Detector)} {_choice('the detectors are', Detector)}"
+            yield ("redaction", "detectors", name), what
+    seen: set[str] = set(Detector)
+    for index, rule in enumerate(settings.redaction.rules):
+        if rule.name in seen:
+            what = f"{rule.name} is the name of a detector or of another rule; give each rule a name of its own"
+            yield ("redaction", "rules", index, "name"), what
+        seen.add(rule.name)
+
+
 def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
     for name, entry in settings.agents.items():
         rubric: Rubric | None = None
@@ -128,4 +158,10 @@ def _choice(words: str, known: Iterable[str], otherwise: str = "none") -> str:
     return f"{words}: {listed}" if listed else otherwise
 
 
-_RULES: Final[tuple[Callable[[TracegradeSettings], Iterable[Finding]], ...]] = (_repeated_names, _unknown_alerts, _receiver)
+_RULES: Final[tuple[Callable[[TracegradeSettings], Iterable[Finding]], ...]] = (
+    _repeated_names,
+    _unknown_alerts,
+    _receiver,
+    _redaction,
+    _retention,
+)

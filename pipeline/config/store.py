@@ -38,6 +38,8 @@ class StoreSettings(Settings):
     """Name of the environment variable that holds the server's password."""
     database: str = Field(default="tracegrade", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """The database that holds the tables; it is made where there is none."""
+    min_free: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
+    """Bytes that are kept free on the folder's disk: with less nothing is accepted."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

@@ -5,8 +5,11 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from pipeline.config.bridge import BridgeSettings
 from pipeline.config.kafka import KafkaSettings
 from pipeline.config.receiver import ReceiverSettings
+from pipeline.config.redaction import RedactionSettings
+from pipeline.config.retention import RetentionSettings
 from pipeline.config.store import StoreSettings
 from pipeline.config.worker import WorkerSettings
 from pipeline.errors import ConfigurationError
@@ -21,6 +24,8 @@ from pipeline.stages.sample import SampleSettings
 
 DEFAULT: Final = "default"
 """The agent whose entry holds for every agent that has none of its own; also the project where none is named."""
+FOREIGN: Final = "otlp_spans"
+"""The topic that the OpenTelemetry Collector's kafka exporter writes to where nobody names another."""
 SHIPPED_RUBRICS: Final = tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
 """Rubrics that can be named without a file."""
 DEFAULT_GATES: Final[tuple[Gate, ...]] = (
@@ -51,12 +56,18 @@ class TracegradeSettings(Settings):
     """Project of all spans while the receiver has no keys, and of what the commands show."""
     store: StoreSettings = StoreSettings()
     """Where everything is remembered."""
+    retention: RetentionSettings = RetentionSettings()
+    """How long it is remembered."""
     kafka: KafkaSettings | None = None
     """Where records travel between collectors and workers; ``tracegrade up`` needs none."""
     worker: WorkerSettings = WorkerSettings()
     """How a worker can be asked whether it is well."""
+    bridge: BridgeSettings = BridgeSettings()
+    """Which topics a bridge reads that others write, such as OpenTelemetry Collectors."""
     receiver: ReceiverSettings = Field(default=ReceiverSettings(), validate_default=True)
     """Where spans are accepted, and from whom."""
+    redaction: RedactionSettings = RedactionSettings()
+    """What is replaced in everything that is accepted, before it is stored or published."""
     assemble: AssembleSettings = AssembleSettings()
     """How long a run is waited for."""
     agents: dict[Annotated[str, Field(min_length=1)], AgentSettings] = Field(default={})
@@ -93,6 +104,11 @@ class TracegradeSettings(Settings):
         if self.kafka is None:
             raise ConfigurationError('the configuration names no Kafka cluster; write kafka: {brokers: ["host:9092"]} in it')
         return self.kafka
+
+    @property
+    def bridged(self) -> dict[str, str]:
+        """The topics that bridges read, each with its project."""
+        return dict(self.bridge.topics) or {FOREIGN: self.project}
 
     @property
     def entries(self) -> dict[str, AgentSettings]:

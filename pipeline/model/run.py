@@ -1,6 +1,7 @@
 """Run: one trajectory of one agent, put together from the steps of a trace."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +32,13 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
     cohort: Cohort
     minute_ns: int
+
+
+class RunAddress(NamedTuple):
+    """Where a run is found: its trace, and its name in it."""
+
+    trace_id: str
+    run_id: str
 
 
 class CloseReason(StrEnum):

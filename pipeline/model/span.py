@@ -10,6 +10,8 @@ Attributes: TypeAlias = dict[str, Any]
 """OTLP attributes as plain values: None, bool, int, float, str, list, dict. Bytes are ``{"bytesValue": base64}``,
 and NaN and the infinities are the strings that OTLP/JSON writes for them."""
 
+TRUNCATED_FIELDS: Final = "tracegrade.truncated"
+"""Attribute of a span or a resource that was too large: the fields of which something is missing (docs/guarantees.md)."""
 STATUS_ERROR: Final = 2
 REMOTE_PARENT_KNOWN: Final = 0x100
 REMOTE_PARENT: Final = 0x200

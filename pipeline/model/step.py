@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from pipeline.model.result import Feedback
+
 
 class StepKind(StrEnum):
     """What a step does in a run. Only AGENT and ORCHESTRATION spans can head one by themselves."""
@@ -95,5 +97,7 @@ class Step(msgspec.Struct, frozen=True):
     error: str | None = None
     """Why the step failed; None unless it did."""
     parent_is_remote: bool = False
+    feedback: tuple[Feedback, ...] = ()
+    """What others found who evaluated this very step; never a judgment of ours."""
     flags: tuple[str, ...] = ()
     """What the reader should know: ``unrecognised``, ``truncated``, ``dropped``, ``no_content``, ``converted`` …"""

@@ -10,12 +10,17 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.span import Span
 from pipeline.model.window import Touched, Trip
 
-Record: TypeAlias = Span | Judgment | Feedback
+Record: TypeAlias = Span | Judgment | Feedback | LogRecord
 """What travels on the traces topic: everything that concerns a trace, in one order, to its one owner."""
+
+
+LARGEST_BODY: Final = 5 * 1024 * 1024
+"""Bytes that are kept of a dead letter: base64 makes a third more of them, and they travel in one record."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -23,8 +28,28 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
     project: str
     origin: str
+    """The part that gave up, then where it had the bytes from: ``bridge: otlp_spans[0]@17``."""
     reason: str
     body: bytes
+    """At most :data:`LARGEST_BODY` of them; what looks like a secret is masked at its length."""
+    headers: tuple[tuple[str, bytes], ...] = ()
+    key: bytes | None = None
+    received_ns: int = 0
+    """When the bytes came; 0 where nobody says."""
+    size: int = 0
+    """Bytes that there were; more than ``body`` has where it was cut."""
+    masked: bool = False
+    """Whether ``body`` is not what was received, byte for byte."""
+
+    @property
+    def id(self) -> str:
+        """Name the letter, 32 hex digits: the same failure again is the same letter."""
+        return ids.digest(16, self.project, self.origin, self.reason, self.body.hex())
+
+    @property
+    def cut(self) -> bool:
+        """Whether the end of it is missing."""
+        return self.size > len(self.body)
 
 
 class Topic(msgspec.Struct, frozen=True):

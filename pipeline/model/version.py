@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment, Kind, Result, Verdict
 from pipeline.model.run import CloseReason, Place, Run, RunClass
 from pipeline.model.span import Span
@@ -55,6 +56,9 @@ class StoredTrace(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...] = ()
     judgments: tuple[Judgment, ...] = ()
     feedback: tuple[Feedback, ...] = ()
+    log_records: tuple[LogRecord, ...] = ()
+    first_received_ns: int = 0
+    """When its first span came, as of the traces row: the span itself may have expired."""
     graded_facts: int = 0
     """``facts`` of the traces row; 0 where there is none. The trace is open while it has more facts than this."""
     version: int = 0
@@ -124,6 +128,8 @@ class TraceVersion(msgspec.Struct, frozen=True):
     not_an_agent_run: bool = False
     close_reason: CloseReason | None = None
     closed_ns: int = 0
+    first_received_ns: int = 0
+    """When the trace's first span came."""
 
 
 def weight(kind: Kind, sampling: Sampling) -> float:

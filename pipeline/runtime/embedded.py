@@ -8,17 +8,16 @@ from typing import Final, Protocol
 import structlog
 
 from pipeline.model.result import JudgeRequest
-from pipeline.model.span import Span
 from pipeline.model.time import MINUTE
 from pipeline.model.topology import ASSEMBLE, GATE, JUDGING, Record
 from pipeline.model.window import Touched
 from pipeline.runtime.clock import Clock, Times
 from pipeline.runtime.desk import Ask, JudgeDesk
-from pipeline.runtime.facts import FactStore, store_facts
+from pipeline.runtime.facts import FactStore, insert_facts, store_facts
 from pipeline.runtime.gate_owner import GateOwner, OwnedStore
 from pipeline.runtime.gates import Gates
 from pipeline.runtime.handover import Handover, publisher
-from pipeline.runtime.intake import Intake
+from pipeline.runtime.intake import Accepted, Intake
 from pipeline.runtime.messenger import Messenger, NotificationStore
 from pipeline.runtime.owner import TraceOwner
 from pipeline.runtime.telemetry import Metric, Telemetry
@@ -37,7 +36,7 @@ class EmbeddedStore(FactStore, TraceStore, OwnedStore, NotificationStore, Protoc
 
 
 class Embedded:
-    """The pipeline in one process. ``intake`` takes accepted spans; ``feed`` takes other records, already stored."""
+    """The pipeline in one process. ``intake`` takes what senders hand in; ``feed`` takes other records, already stored."""
 
     def __init__(
         self,
@@ -53,19 +52,26 @@ class Embedded:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._queue: asyncio.Queue[Sequence[Record]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Sequence[Record], int]] = asyncio.Queue()
+        """Stored records, and how many of them came through the intake."""
         self._handed = 0
         """Batches that were fed and are not folded yet."""
         self._folding = False
         self._swept_ns = 0
         self._tasks: list[asyncio.Task[None]] = []
         handover = Handover({ASSEMBLE.name: self._store_and_feed, JUDGING.name: self._judge, GATE.name: self._touch})
-        self.intake = Intake(store.insert_spans, self.feed, clock)
+        self.intake = Intake(self._insert, self._take, clock)
         self.desk = JudgeDesk(ask, publisher(JUDGING, handover), clock, telemetry, concurrency)
         self.gates = GateOwner(store, gates, messenger, lengths, assembly.gating_of, publisher(GATE, handover))
         self.owner = TraceOwner(store, assembly, publisher(ASSEMBLE, handover), telemetry)
         telemetry.gauge(Metric.TRACES_OPEN, lambda: self.owner.open_traces)
         telemetry.gauge(Metric.RUNS_PENDING, lambda: self.owner.pending_runs)
+
+    async def _insert(self, records: Sequence[Accepted]) -> None:
+        await insert_facts(self._store, records)
+
+    async def _take(self, records: Sequence[Accepted]) -> None:
+        await self._hand_over(records, len(records))
 
     async def _store_and_feed(self, records: Sequence[Record]) -> None:
         await store_facts(self._store, records)
@@ -83,8 +89,11 @@ class Embedded:
 
     async def feed(self, records: Sequence[Record]) -> None:
         """Hand stored records to their owner."""
+        await self._hand_over(records, 0)
+
+    async def _hand_over(self, records: Sequence[Record], accepted: int) -> None:
         self._handed += 1
-        await self._queue.put(records)
+        await self._queue.put((records, accepted))
 
     async def start(self) -> None:
         """Read back what was open, then run until :meth:`stop`."""
@@ -135,14 +144,15 @@ class Embedded:
     async def _own(self) -> None:
         while True:
             records: Sequence[Record] = ()
+            accepted = 0
             # Not wait_for: before Python 3.12 it swallows a cancellation that meets a batch, and a stop would wait for ever.
             with suppress(TimeoutError):
                 async with asyncio.timeout(BEAT):
-                    records = await self._queue.get()
+                    records, accepted = await self._queue.get()
             self._folding = True
             if records:
                 await self.owner.fold(records, self._times())
-                self.intake.folded(sum(isinstance(record, Span) for record in records))
+                self.intake.folded(accepted)
                 self._handed -= 1
             await self.owner.tick(self._times())
             await self.owner.tell_clocks(self._times())

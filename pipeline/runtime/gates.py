@@ -10,6 +10,7 @@ from pipeline.model.window import GateState, Transition, Trip, Window
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.gate import FloorGate, HardGate, Turn, watches
 from pipeline.stages.gate_hard import Failure
+from pipeline.stages.retention import kept_forever
 
 Key = tuple[str, str, Cohort]
 """(project, gate, cohort)."""
@@ -67,14 +68,16 @@ class Gates:
         judge_deadline_ns: int,
         kinds: Mapping[str, str],
         idle_contracts: frozenset[str] = frozenset(),
+        retention_of: Callable[[str], int] = kept_forever,
     ) -> None:
-        """Take the kind of each dimension that is code's, and the contracts whose scores are shown and decide nothing."""
+        """Take the kind of each dimension that is code's, the contracts whose scores are shown and decide nothing, and the retentions."""
         self._store = store
         self._gates = gates
         self._idle_contracts = idle_contracts
         self._idle_ns = idle_ns
         self._judge_deadline_ns = judge_deadline_ns
         self._kinds = kinds
+        self._retention_of = retention_of
         self._states: dict[Key, GateState] = {}
         self._saved: dict[Key, GateState] = {}
         """States as they are stored."""
@@ -161,7 +164,7 @@ class Gates:
         # Whatever woke it, it is looked at again until all that it says is stored.
         self._wakes[key] = now
         turn = await self._floor(gate, before, now) if isinstance(gate, FloorGate) else self._hard(gate, before, failures, now)
-        trips = [*turn.trips, *await self._marked(gate, key)]
+        trips = [*turn.trips, *await self._marked(gate, key, now)]
         if trips:
             await self._store.write_trips(trips)
         # What is stored is remembered before anything else can fail; a state that is not stored yet can be rebuilt from its trips.
@@ -194,9 +197,10 @@ class Gates:
         }
         return gate_hard.on_failures(gate, state, failures, known, now)
 
-    async def _marked(self, gate: FloorGate | HardGate, key: Key) -> list[Trip]:
-        """Trips of runs that are no failures any more stay, marked."""
-        named = [trip for trip in self._trips.get(key, ()) if trip.run_id]
+    async def _marked(self, gate: FloorGate | HardGate, key: Key, now: int) -> list[Trip]:
+        """Trips of runs that are no failures any more stay, marked. What has expired since says nothing of a run."""
+        since = now - self._retention_of(key[0])
+        named = [trip for trip in self._trips.get(key, ()) if trip.run_id and trip.at_ns >= since]
         if not isinstance(gate, HardGate) or not named:
             return []
         failing = await self._store.still_failing(key[0], sorted({trip.run_id for trip in named}))

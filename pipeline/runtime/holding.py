@@ -9,6 +9,7 @@ from collectors.kafka.records import Incoming, Read, decode
 from pipeline.errors import PermanentError
 from pipeline.model.topology import DEAD_LETTERS, DeadLetter, Publish
 from pipeline.runtime.clock import Times
+from pipeline.runtime.dead_letters import a_letter, as_it_is
 from pipeline.runtime.fence import Fence
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.telemetry import Telemetry
@@ -50,12 +51,18 @@ class DeadLetters:
     """Where a record goes that cannot be processed: with its bytes and the reason, counted (promise 7)."""
 
     def __init__(
-        self, node: str, bury: Callable[[str, str, str, bytes], Awaitable[None]], publish: Publish, telemetry: Telemetry
+        self,
+        node: str,
+        bury: Callable[[Sequence[DeadLetter]], Awaitable[None]],
+        publish: Publish,
+        telemetry: Telemetry,
+        mask: Callable[[bytes], bytes] = as_it_is,
     ) -> None:
         self._node = node
         self._bury = bury
         self._publish = publish
         self._telemetry = telemetry
+        self._mask = mask
 
     async def read(self, incoming: Incoming) -> Read:
         """Return the records that can be read; of the rest nothing is lost."""
@@ -71,8 +78,11 @@ class DeadLetters:
     async def add(self, incoming: Incoming, reason: str) -> None:
         """Keep a record and why it could not be processed."""
         origin = f"{self._node}: {incoming.topic}[{incoming.partition}]@{incoming.offset}"
-        letter = DeadLetter(dict(incoming.headers).get("project", b"").decode(errors="replace"), origin, reason, incoming.value)
+        project = dict(incoming.headers).get("project", b"").decode(errors="replace")
+        letter = a_letter(
+            project, origin, reason, incoming.value, incoming.timestamp_ns, headers=incoming.headers, mask=self._mask
+        )
         log.error("dead letter", origin=origin, reason=reason)
-        await until_it_works("bury", lambda: self._bury(letter.project, letter.origin, letter.reason, letter.body))
+        await until_it_works("bury", lambda: self._bury([letter]))
         await until_it_works("publish a dead letter", lambda: self._publish(DEAD_LETTERS, [letter]))
         self._telemetry.dead_letter(self._node)

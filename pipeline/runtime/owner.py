@@ -11,20 +11,21 @@ import msgspec
 
 from pipeline.errors import PermanentError
 from pipeline.model import ids
-from pipeline.model.result import Feedback, JudgeRequest, Judgment
+from pipeline.model.result import JudgeRequest
 from pipeline.model.run import RunClass
-from pipeline.model.span import Span
 from pipeline.model.time import MINUTE, SECOND
-from pipeline.model.topology import JUDGE, TOUCHED, Publish, Record
-from pipeline.model.version import StoredRun, StoredTrace, TraceKey, TraceVersion
+from pipeline.model.topology import DEAD_LETTERS, JUDGE, TOUCHED, Publish, Record
+from pipeline.model.version import StoredRun, StoredTrace, TraceKey
 from pipeline.model.window import Touched
 from pipeline.runtime.agenda import Agenda
 from pipeline.runtime.clock import Times
+from pipeline.runtime.dead_letters import a_letter
 from pipeline.runtime.guard import or_dead_letter, until_it_works
-from pipeline.runtime.telemetry import Telemetry
+from pipeline.runtime.telemetry import Metric, Telemetry
 from pipeline.runtime.trace_store import TraceStore
 from pipeline.stages.assemble import TraceState
-from pipeline.stages.turn import Assembly, Turn, keys, settle, turn
+from pipeline.stages.retention import is_over
+from pipeline.stages.turn import Assembly, Turn, settle, touched_by, turn
 
 BATCH: Final = 500
 """Traces that one write takes."""
@@ -57,6 +58,7 @@ class TraceOwner:
         self._buried: list[tuple[TraceKey, str]] = []
         self._poisoned: set[TraceKey] = set()
         self._told_ns = 0
+        self._told: dict[int, int] = {}
         self._swept_ns = 0
 
     def _partition_of(self, key: TraceKey) -> int:
@@ -93,7 +95,11 @@ class TraceOwner:
         """Write the clocks, once a second: gates and a later start go by them."""
         if times.wall - self._told_ns >= CLOCKS_EVERY and (clocks := self.done_until(times)):
             self._told_ns = times.wall
-            await until_it_works("write clocks", lambda: self._store.write_clocks(clocks, times.wall))
+            await self._tell(clocks, times.wall)
+
+    async def _tell(self, clocks: Mapping[int, int], wall: int) -> None:
+        await until_it_works("write clocks", lambda: self._store.write_clocks(clocks, wall))
+        self._told |= clocks
 
     async def recover(self, wall: int) -> int:
         """Read the open traces and the pending runs back (design section 5). Returns how many.
@@ -101,11 +107,13 @@ class TraceOwner:
         Nothing closes before one quiet period has passed: what was on its way when the owner stopped must be able to arrive.
         """
         clocks = await until_it_works("read clocks", self._store.clocks)
+        self._told = dict(clocks)
         unfinished = await self._unfinished(clocks)
         self._swept_ns = wall
         for start in range(0, len(unfinished), BATCH):
             for key, stored in (await self._load(unfinished[start : start + BATCH])).items():
-                self._take_up(key, TraceState.stored(stored), clocks, wall)
+                if not self._is_over(stored, wall):
+                    self._take_up(key, TraceState.stored(stored), clocks, wall)
         for agenda in self._agendas.values():
             if len(agenda):
                 agenda.rest(self._assembly.settings.quiet_period)
@@ -137,6 +145,8 @@ class TraceOwner:
         since, self._swept_ns = max(self._swept_ns - MARGIN, 0), times.wall
         misplaced = await until_it_works("sweep", lambda: self._store.misplaced(self._buckets, since))
         for key, stored in (await self._load([key for key in misplaced if key not in self._states])).items():
+            if self._is_over(stored, times.wall):
+                continue
             state = TraceState.stored(stored)
             state.graded_facts = 0
             self._states[key] = state
@@ -148,12 +158,24 @@ class TraceOwner:
         for record in records:
             by_trace.setdefault((record.project, record.trace_id), []).append(record)
         await self._look_up([key for key in by_trace if key not in self._states])
+        late: list[TraceKey] = []
         for key, some in by_trace.items():
             state = self._states.setdefault(key, TraceState(*key))
-            self._schedule(key, state, some, times)
+            if self._is_over(state, times.wall):
+                late.append(key)
+                self._telemetry.add(Metric.LATE_AFTER_RETENTION, len(some))
+            else:
+                self._schedule(key, state, some, times)
+        await self._leave(late)
+        # What was on its way for long (a bridge's backlog, a dead letter) may be older than all that a start reads back by these clocks.
+        behind = {
+            partition: now for partition, now in self.done_until(times).items() if now < self._told.get(partition, 0) - MARGIN
+        }
+        if behind:
+            await self._tell(behind, times.wall)
 
     async def _look_up(self, unknown: Sequence[TraceKey]) -> None:
-        """A trace that is not in memory is new, was closed, or had feedback before any span; one look-up for the whole batch tells."""
+        """A trace that is not in memory is new, was closed, or had feedback or log records before any span; one look-up for the whole batch tells."""
         if not unknown:
             return
         written = sorted(
@@ -162,21 +184,24 @@ class TraceOwner:
         for key, stored in (await self._load(written)).items():
             self._states[key] = TraceState.stored(stored)
 
+    async def _leave(self, late: Sequence[TraceKey]) -> None:
+        """What came late is kept for a while, and must not be taken for a new trace when the old one would be forgotten."""
+        if late:
+            await until_it_works("remember traces", lambda: self._store.remember(late))
+        for key in late:
+            if key not in self._agenda_of(key):
+                self._let_go(key)
+
+    def _is_over(self, trace: StoredTrace | TraceState, wall: int) -> bool:
+        return is_over(trace, wall, self._assembly.retention_of(trace.project))
+
     async def _load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
         return await until_it_works("load traces", lambda: self._store.load(trace_keys)) if trace_keys else {}
 
     def _schedule(self, key: TraceKey, state: TraceState, records: Sequence[Record], times: Times) -> None:
-        spans = [record for record in records if isinstance(record, Span)]
-        state.add_spans(spans)
-        told = False
-        for record in records:
-            if isinstance(record, Judgment):
-                told |= state.add_judgment(record)
-            elif isinstance(record, Feedback):
-                told |= state.add_feedback(record)
         agenda = self._agenda_of(key)
-        if told:
-            agenda.wake(key, times.partitions.get(self._partition_of(key), times.wall))
+        if (came := state.add(records)) is not None:
+            agenda.wake(key, min(came, times.partitions.get(self._partition_of(key), times.wall)))
         elif state.is_open:
             agenda.wake(key, state.last_received_ns + self._assembly.settings.quiet_period, sooner_only=key in agenda)
         elif key not in agenda:
@@ -190,7 +215,7 @@ class TraceOwner:
             stored = await self._write(turns)
             await self._after(stored)
             written += sum(made.version is not None for _, made in stored)
-            await self._bury()
+            await self._bury(times.wall)
             for agenda in self._agendas.values():
                 agenda.done()
         return written
@@ -235,7 +260,7 @@ class TraceOwner:
             if made.version is not None:
                 settle(self._states[key], made.version)
                 self._telemetry.graded(made.version)
-                touched |= _touched(made.version)
+                touched |= touched_by(made.version)
             requests += made.requests
             if made.wake_at is None:
                 self._let_go(key)
@@ -246,13 +271,15 @@ class TraceOwner:
         if requests:
             await until_it_works("ask for judgments", lambda: self._publish(JUDGE, requests))
 
-    async def _bury(self) -> None:
+    async def _bury(self, wall: int) -> None:
         while self._buried:
-            await self._bury_one(*self._buried.pop())
+            await self._bury_one(*self._buried.pop(), wall)
 
-    async def _bury_one(self, key: TraceKey, reason: str) -> None:
+    async def _bury_one(self, key: TraceKey, reason: str, wall: int) -> None:
         project, trace_id = key
-        await until_it_works("bury", lambda: self._store.bury(project, "assemble", reason, trace_id.encode()))
+        letter = a_letter(project, "assemble", reason, trace_id.encode(), wall)
+        await until_it_works("bury", lambda: self._store.bury([letter]))
+        await until_it_works("publish a dead letter", lambda: self._publish(DEAD_LETTERS, [letter]))
         self._telemetry.dead_letter("assemble")
 
     def _let_go(self, key: TraceKey) -> None:
@@ -269,8 +296,3 @@ def _asked_anew(run: StoredRun, now: int) -> StoredRun:
     if run.run_class != RunClass.PENDING:
         return run
     return msgspec.structs.replace(run, requested_ns=now, deadline_ns=now + run.deadline_ns - run.requested_ns)
-
-
-def _touched(version: TraceVersion) -> set[Touched]:
-    written = {key.place for run in version.runs for key in keys(run)} | {one.key.place for one in version.retired}
-    return {Touched(version.project, place.cohort, place.minute_ns) for place in written}

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 
 
@@ -10,11 +11,15 @@ class TraceStore(Protocol):
     """What an owner needs of the store."""
 
     async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
-        """Return those of the traces of which anything but spans is stored: folds, judgments, feedback that came first."""
+        """Return those of the traces of which anything but spans is stored: folds, judgments, feedback and log records that came first."""
         ...
 
     async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
         """Return all that is stored of these traces."""
+        ...
+
+    async def remember(self, trace_keys: Sequence[TraceKey]) -> None:
+        """Keep what is known of these traces for as long as if it were stored now."""
         ...
 
     async def clocks(self) -> dict[int, int]:
@@ -40,6 +45,6 @@ class TraceStore(Protocol):
         """Write places, results, runs and traces, in this order."""
         ...
 
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep what could not be processed."""
         ...

@@ -50,7 +50,7 @@ async def recompute(
             await store.load_minutes(project, cohort_id, start, end), await store.minute_sums(project, cohort_id, minutes)
         )
         # By content and not by version alone: a row that is retired at an equal version leaves the count and the versions as they were.
-        changed = {key: sums for key, sums in summed.items() if stored.get(key) != sums}
+        changed = {key: sums for key, sums in summed.items() if stored.get(key) != sums and not _expires(stored.get(key), sums)}
         made = [window for length in lengths for window in _windows({**stored, **changed}, changed, length)]
         for amended in (False, True):
             windows = [window for window in made if is_final(window) is amended]
@@ -58,6 +58,11 @@ async def recompute(
                 await store.write_windows(windows, amended=amended)
         recomputed |= changed
     return recomputed
+
+
+def _expires(before: Sums | None, now: Sums) -> bool:
+    """Whether rows of a minute are gone. Nothing deletes a row but its age, so what the minute said while it was whole stays said."""
+    return before is not None and now.rows < before.rows
 
 
 def _named_alike(*some: Minutes) -> list[Minutes]:

@@ -17,7 +17,7 @@ class AssembleSettings(Settings):
     parent_unseen: Duration = 60 * SECOND
     """After an agent's end, when the span above it has not come: it may be part of a larger run."""
     idle_timeout: Duration = 5 * MINUTE
-    """After the last span, when no head has ended."""
+    """After the last span or log record, when no head has ended."""
     greatest_age: Duration = 24 * HOUR
     """After the first span, whatever comes."""
 
@@ -29,13 +29,13 @@ class Due(msgspec.Struct, frozen=True):
     reason: CloseReason
 
 
-def due(group: Group, settings: AssembleSettings) -> Due:
-    """Return when the group closes.
+def due(group: Group, settings: AssembleSettings, log_received_ns: int = 0) -> Due:
+    """Return when the group closes. ``log_received_ns`` is when the last log record of its spans came.
 
-    A quiet period is quiet: it is counted from the head's end or from the last span that came, whichever is later, so that a trace whose
+    A quiet period is quiet: it is counted from the head's end or from the last span or log record that came, whichever is later, so that a trace whose
     end lies in the past (a replay, a slow exporter) is not closed half-read (docs/adr/0003).
     """
-    first, last = _received(group.steps)
+    first, last = _received(group.steps, log_received_ns)
     idle = Due(last + settings.idle_timeout, CloseReason.IDLE)
     oldest = Due(first + settings.greatest_age, CloseReason.GREATEST_AGE)
     ended = max(group.head.end_ns, last) if group.head.end_ns else 0
@@ -47,15 +47,15 @@ def due(group: Group, settings: AssembleSettings) -> Due:
     return min(rules, key=lambda rule: rule.at_ns)
 
 
-def due_without_run(steps: tuple[Step, ...], settings: AssembleSettings) -> Due:
+def due_without_run(steps: tuple[Step, ...], settings: AssembleSettings, log_received_ns: int = 0) -> Due:
     """Return when a trace that holds no run is done with: a quiet period after its root ended, else when idle."""
-    first, last = _received(steps)
+    first, last = _received(steps, log_received_ns)
     rules = [Due(last + settings.idle_timeout, CloseReason.IDLE), Due(first + settings.greatest_age, CloseReason.GREATEST_AGE)]
     if any(step.parent_id == "" and step.end_ns for step in steps):
         rules.append(Due(last + settings.quiet_period, CloseReason.HEAD_ENDED))
     return min(rules, key=lambda rule: rule.at_ns)
 
 
-def _received(steps: tuple[Step, ...]) -> tuple[int, int]:
+def _received(steps: tuple[Step, ...], log_received_ns: int) -> tuple[int, int]:
     times = [step.received_ns for step in steps]
-    return min(times), max(times)
+    return min(times), max(*times, log_received_ns)

@@ -9,12 +9,15 @@ import msgspec
 
 from pipeline.model.result import JudgeRequest
 from pipeline.model.run import Place, RunClass
+from pipeline.model.step import Step
 from pipeline.model.version import ResultKey, Retired, Retraction, RunVersion, StoredRun, TraceVersion
+from pipeline.model.window import Touched
 from pipeline.stages.assemble import Read, TraceState
 from pipeline.stages.close import AssembleSettings, Due, due, due_without_run
 from pipeline.stages.grade import Graded, Grading, grade
 from pipeline.stages.group import Group
 from pipeline.stages.place import end_of, first_received, place_of, start_of
+from pipeline.stages.retention import kept_forever
 from pipeline.stages.trajectory import as_run
 
 
@@ -25,6 +28,8 @@ class Assembly(msgspec.Struct, frozen=True):
     settings: AssembleSettings
     grading_of: Callable[[str, str], Grading]
     """(project, agent) → how its runs are graded."""
+    retention_of: Callable[[str], int] = kept_forever
+    """Project → how long its facts are kept, in ns."""
 
     def gating_of(self, project: str, agent: str) -> frozenset[str]:
         """Return the checks that fail the agent's runs by themselves."""
@@ -44,7 +49,7 @@ def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
     groups = state.groups(assembly.read)
     if not groups:
         return _without_runs(state, now, assembly)
-    dues = {one.head.span_id: due(one, assembly.settings) for one in groups}
+    dues = {one.head.span_id: due(one, assembly.settings, _log_received(state, one.steps)) for one in groups}
     ready = [one for one in groups if dues[one.head.span_id].at_ns <= now]
     graded = [_graded(state, one, now, wall, assembly) for one in ready]
     fresh = [one for one in graded if state.is_open or _is_news(state, one.version)]
@@ -57,15 +62,18 @@ def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
 
 
 def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
-    closes = (
-        due_without_run(tuple(state.steps(assembly.read).values()), assembly.settings) if state.steps(assembly.read) else None
-    )
-    if closes is None:  # feedback or a judgment of a trace whose spans never came
+    steps = tuple(state.steps(assembly.read).values())
+    closes = due_without_run(steps, assembly.settings, _log_received(state, steps)) if steps else None
+    if closes is None:  # log records, feedback or a judgment of a trace whose spans never came
         return Turn(version=None, requests=(), wake_at=None)
     if closes.at_ns > now:
         return Turn(version=None, requests=(), wake_at=closes.at_ns)
     version = _version(state, [], (), closes, now, assembly) if state.is_open else None
     return Turn(version=version, requests=(), wake_at=None)
+
+
+def _log_received(state: TraceState, steps: Sequence[Step]) -> int:
+    return state.log_received_ns(step.span_id for step in steps)
 
 
 def _graded(state: TraceState, one: Group, now: int, wall: int, assembly: Assembly) -> Graded:
@@ -85,10 +93,18 @@ def _graded(state: TraceState, one: Group, now: int, wall: int, assembly: Assemb
     )
     if one.missing_parent:
         run = msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, "missing_parent"})))
-    feedback = [state.feedback[key] for key in sorted(state.feedback) if state.feedback[key].run_id in ("", run_id)]
+    said = [
+        state.feedback[key] for key in sorted(state.feedback) if _is_about(state.feedback[key].run_id, run_id, state, assembly)
+    ]
+    feedback = [*said, *(found for step in one.steps for found in step.feedback)]
     judgments = [state.judgments[key] for key in sorted(state.judgments)]
     grading = assembly.grading_of(state.project, place.cohort.agent)
     return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now, wall)
+
+
+def _is_about(named: str, run_id: str, state: TraceState, assembly: Assembly) -> bool:
+    """Whether feedback on the run of this name, empty for all of the trace, is about this run: also where the other was merged into it."""
+    return named in ("", run_id) or state.heir_of(named, assembly.read) == run_id
 
 
 def _is_news(state: TraceState, version: RunVersion) -> bool:
@@ -119,6 +135,7 @@ def _version(
         not_an_agent_run=not groups,
         close_reason=closes.reason if closes else None,
         closed_ns=now,
+        first_received_ns=state.first_received_ns,
     )
 
 
@@ -148,6 +165,12 @@ def keys(run: RunVersion) -> tuple[ResultKey, ...]:
     return tuple(
         ResultKey(run_id=run.run.run_id, place=place, dimension=one.dimension, contract=one.contract) for one in run.results
     )
+
+
+def touched_by(version: TraceVersion) -> set[Touched]:
+    """Return the minutes of cohorts that have new results by a version."""
+    written = {key.place for run in version.runs for key in keys(run)} | {one.key.place for one in version.retired}
+    return {Touched(version.project, place.cohort, place.minute_ns) for place in written}
 
 
 def settle(state: TraceState, version: TraceVersion) -> None:

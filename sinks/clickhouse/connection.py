@@ -111,6 +111,10 @@ class ClickHouse:
         with _translated():
             self._client.command(sql)
 
+    def ping(self) -> bool:
+        """Whether the engine answers; unlike the rest, from any thread and while another call runs."""
+        return self._client.ping()
+
     def close(self) -> None:
         """Close the connection; the engine is left when its last connection is closed."""
         self._client.close()

@@ -1,4 +1,4 @@
-"""Rows of facts: spans, judgments, feedback, and the contracts that judgments name. Each as it is stored, and back."""
+"""Rows of facts: spans, log records, judgments, feedback, and the contracts that judgments name. Each as it is stored, and back."""
 
 from typing import Any, Final
 
@@ -6,18 +6,22 @@ import msgspec
 
 from pipeline.model import ids
 from pipeline.model.contract import Contract
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment, Outcome
-from pipeline.model.span import Event, Link, Span
+from pipeline.model.span import TRUNCATED_FIELDS, Event, Link, Span
 from sinks.clickhouse.connection import Row
 from sinks.clickhouse.rows import count, earliness, instant, ns
-from sinks.clickhouse.text import to_json
+from sinks.clickhouse.text import readable, to_json
 
 _attributes = msgspec.json.Decoder(dict[str, Any]).decode
 _events = msgspec.json.Decoder(tuple[Event, ...]).decode
 _links = msgspec.json.Decoder(tuple[Link, ...]).decode
+_body = msgspec.json.Decoder().decode
 
 SPAN_IDENTITY: Final = ("project", "trace_id", "span_id", "content_hash", "received_at")
 """The content hash covers every other column."""
+LOG_RECORD_IDENTITY: Final = (*SPAN_IDENTITY, "position")
+"""The same."""
 
 
 def span_row(span: Span) -> Row:
@@ -63,14 +67,58 @@ def span_of(row: Row) -> Span:
         kind=row["kind"],
         status_code=row["status_code"],
         status_message=row["status_message"],
-        attributes=_attributes(row["attributes"]),
-        events=_events(row["events"]),
-        links=_links(row["links"]),
-        resource=_attributes(row["resource"]),
+        attributes=readable(_attributes, row["attributes"], {TRUNCATED_FIELDS: ["attributes"]}),
+        events=readable(_events, row["events"], ()),
+        links=readable(_links, row["links"], ()),
+        resource=readable(_attributes, row["resource"], {TRUNCATED_FIELDS: ["resource"]}),
         scope_name=row["scope_name"],
         scope_version=row["scope_version"],
         trace_state=row["trace_state"],
         flags=row["flags"],
+        dropped=row["dropped"],
+        content_hash=row["content_hash"],
+    )
+
+
+def log_record_row(record: LogRecord) -> Row:
+    """Return a log record as it is stored."""
+    return {
+        "project": record.project,
+        "trace_id": record.trace_id,
+        "span_id": record.span_id,
+        "content_hash": record.content_hash,
+        "bucket": ids.bucket(record.project, record.trace_id),
+        "event_name": record.event_name,
+        "happened_at": instant(record.time_ns),
+        "received_at": instant(record.received_ns),
+        "earliness": earliness(record.received_ns),
+        "position": record.position,
+        "severity": record.severity,
+        "body": to_json(record.body),
+        "attributes": to_json(record.attributes),
+        "resource": to_json(record.resource),
+        "scope_name": record.scope_name,
+        "scope_version": record.scope_version,
+        "dropped": record.dropped,
+    }
+
+
+def log_record_of(row: Row) -> LogRecord:
+    """Return the log record of a row, sealed with the hash it was stored under."""
+    return LogRecord(
+        project=row["project"],
+        trace_id=row["trace_id"],
+        span_id=row["span_id"],
+        event_name=row["event_name"],
+        time_ns=ns(row["happened_at"]),
+        received_ns=ns(row["received_at"]),
+        position=row["position"],
+        severity=row["severity"],
+        body=_body(row["body"]),
+        attributes=readable(_attributes, row["attributes"], {TRUNCATED_FIELDS: ["attributes"]}),
+        resource=readable(_attributes, row["resource"], {TRUNCATED_FIELDS: ["resource"]}),
+        scope_name=row["scope_name"],
+        scope_version=row["scope_version"],
         dropped=row["dropped"],
         content_hash=row["content_hash"],
     )

@@ -3,9 +3,11 @@
 ``since_ns`` keeps it from reading all history; 0 reads it all. Let ``c`` be the clock of a partition as its owner last wrote it: all
 that was due by then is written. Then ``c`` minus the idle timeout, the time between sweeps and a margin for clocks that differ is safe:
 
-- Open traces. A run is due at the latest one idle timeout after its last span. So a trace whose facts were folded by ``c`` and that is
-  open has a span received after ``c`` minus the idle timeout. Facts that were stored and not folded are delivered again. Left out are
-  only traces that nobody closes: dead letters, and judgments or feedback of traces without spans.
+- Open traces. A run is due at the latest one idle timeout after its last span or log record. So a trace whose facts were folded by ``c``
+  and that is open has one received after ``c`` minus the idle timeout. Facts that were stored and not folded are delivered again; for
+  facts that were on their way for longer (a bridge's backlog, a dead letter that was sent back) their owner puts ``c`` back before it
+  acknowledges them. Left out are only traces that nobody closes: dead letters, and log records, judgments or feedback of traces without
+  spans.
 - Pending runs. They are found without a bound. A run that is asked for anew after a start gets all its time again and no new row, so
   after some starts it can be pending for any time after its ``deadline_at``.
 - Rows at a former place. What made a row stray, the row itself or the move of its run, inserted rows of ``results`` or ``runs``; what
@@ -33,6 +35,9 @@ FROM (
     SELECT project, trace_id, toInt64(uniqExact(span_id, content_hash)) AS facts FROM spans
     PREWHERE {which} GROUP BY project, trace_id
     UNION ALL
+    SELECT project, trace_id, toInt64(uniqExact(span_id, content_hash)) AS facts FROM log_records
+    PREWHERE {which} GROUP BY project, trace_id
+    UNION ALL
     SELECT project, trace_id, toInt64(uniqExact(judgment_id)) AS facts FROM judgments
     PREWHERE {which} GROUP BY project, trace_id
     UNION ALL
@@ -54,6 +59,9 @@ _OPEN_SINCE: Final = _COUNTED.replace("{which}", "(project, trace_id) IN recent"
     "{recent}",
     """WITH recent AS (
     SELECT project, trace_id FROM spans
+    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+    UNION DISTINCT
+    SELECT project, trace_id FROM log_records
     WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
     UNION DISTINCT
     SELECT project, trace_id FROM judgments

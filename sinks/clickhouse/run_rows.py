@@ -13,7 +13,7 @@ from pipeline.model.step import ToolCall
 from pipeline.model.version import ResultKey, ResultRow, Retraction, RunVersion, StoredRun, TraceVersion, result_rows
 from sinks.clickhouse.connection import Row
 from sinks.clickhouse.rows import count_or_none, instant, instant_or_none, minute, minute_ns, ns_or_zero
-from sinks.clickhouse.text import to_json
+from sinks.clickhouse.text import readable, to_json
 
 LIVE: Final = "live"
 """State of a run that counts, and name of the series that is read unless another is asked for."""
@@ -178,7 +178,7 @@ _NOTHING: Final[Row] = {
 
 def tool_calls_of(row: Row) -> tuple[ToolCall, ...]:
     """Return the tool calls of a row of ``runs``."""
-    return _tool_calls(row["tool_calls"])
+    return readable(_tool_calls, row["tool_calls"], ())
 
 
 def stored_run_of(row: Row) -> StoredRun:
@@ -281,4 +281,5 @@ def trace_row(version: TraceVersion) -> Row | None:
         "facts": version.facts,
         "close_reason": version.close_reason,
         "closed_at": instant(version.closed_ns),
+        "first_received_at": instant(version.first_received_ns),
     }

@@ -3,46 +3,44 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Final, Self
 
+from pipeline.config.retention import RetentionSettings
 from pipeline.config.store import StoreSettings
+from pipeline.errors import TemporaryError
 from pipeline.judges.votes import Vote, VoteKey
 from pipeline.model import ids
 from pipeline.model.contract import Contract
 from pipeline.model.golden import GoldenCase, GoldenMember
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import Place
 from pipeline.model.span import Span
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Trip, Window
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.promote import FailingRun
-from sinks.clickhouse import board, facts, failures, gates, golden, minutes, recovery, run_detail, traces, votes, writer
+from sinks.clickhouse import (
+    board,
+    dead_letters,
+    facts,
+    failures,
+    gates,
+    golden,
+    minutes,
+    recovery,
+    retention,
+    run_detail,
+    traces,
+    votes,
+    writer,
+)
 from sinks.clickhouse.connection import Database, connect
+from sinks.clickhouse.letter_table import LetterTable
+from sinks.clickhouse.line import Line
 from sinks.clickhouse.migrate import migrate
-
-P = ParamSpec("P")
-R = TypeVar("R")
-Work = Callable[Concatenate[Database, P], R]
-
-
-class Line:
-    """A connection and the one thread that uses it: its calls come one after another."""
-
-    def __init__(self, database: Database, name: str) -> None:
-        self._database = database
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{name}")
-
-    async def call(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run this with the connection, after what was asked before."""
-        return await asyncio.wrap_future(self._thread.submit(work, self._database, *args, **kwargs))
-
-    def close(self) -> None:
-        """Finish what was asked and let go of the engine; safe to call twice."""
-        self._thread.shutdown()
-        self._database.close()
 
 
 class Store:
@@ -52,12 +50,17 @@ class Store:
     order where the second is asked for when the first has returned.
     """
 
-    def __init__(self, facts_line: Database, folds_line: Database, reads_line: Database) -> None:
+    def __init__(
+        self, facts_line: Database, folds_line: Database, reads_line: Database, ping: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Take a connection for each line; ``ping`` says whether the engine answers, from any thread."""
+        self._ping = ping
         self._facts = Line(facts_line, "facts")
         self._folds = Line(folds_line, "folds")
         self._reads = Line(reads_line, "reads")
         self._votes = votes.VoteBuffer()
         self._ingest, self._write, self._read = self._facts.call, self._folds.call, self._reads.call
+        self.letters: Final = LetterTable(self._reads, self._folds)
 
     @classmethod
     def open(cls, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Self:
@@ -71,7 +74,21 @@ class Store:
             first, second, third = (opened.enter_context(closing(connect(settings, environment))) for _ in range(3))
             migrate(first)
             opened.pop_all()  # from here on the store closes them
-            return cls(first, second, third)
+            return cls(first, second, third, third.ping)
+
+    async def ping(self) -> str:
+        """Return at once where the engine answers, whatever else is being asked of it.
+
+        Raises:
+            TemporaryError: it does not.
+        """
+        if not await asyncio.to_thread(self._ping):
+            raise TemporaryError("the store does not answer")
+        return "answers"
+
+    async def retain(self, settings: RetentionSettings) -> None:
+        """Have rows expire as the settings say."""
+        await self._write(retention.retain, settings)
 
     async def close(self) -> None:
         """Finish what was begun and let go of the engine; safe to call twice."""
@@ -86,6 +103,10 @@ class Store:
     async def insert_spans(self, spans: Sequence[Span]) -> None:
         """Store sealed spans durably."""
         await self._ingest(facts.insert_spans, spans)
+
+    async def insert_log_records(self, records: Sequence[LogRecord]) -> None:
+        """Store sealed log records durably."""
+        await self._ingest(facts.insert_log_records, records)
 
     async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
         """Store judgments durably."""
@@ -112,9 +133,9 @@ class Store:
         """Keep what became of a call."""
         await self.intent(vote)
 
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep what could not be processed."""
-        await self._write(facts.bury, project, origin, reason, body)
+        await self._write(dead_letters.bury, letters)
 
     # Traces
 
@@ -129,6 +150,10 @@ class Store:
     async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
         """Return all that is stored of these traces."""
         return await self._read(traces.load, trace_keys)
+
+    async def remember(self, trace_keys: Sequence[TraceKey]) -> None:
+        """Keep what is known of these traces for as long as if it were stored now."""
+        await self._write(traces.remember, trace_keys)
 
     async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that are open, have pending runs, have rows at a place they left, or have a run older than their last version."""

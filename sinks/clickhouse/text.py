@@ -1,10 +1,13 @@
 """Text as the store can hold it: UTF-8 and JSON, exactly where that is possible, readable where it is not."""
 
 import json
+from collections.abc import Callable
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,6 +34,14 @@ def to_json(value: Any) -> str:
     except (OverflowError, UnicodeEncodeError):
         text: str = without_surrogates(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
         return text
+
+
+def readable(decode: Callable[[str], T], text: str, otherwise: T) -> T:
+    """Return what stored JSON says. A row that somebody else broke says nothing, and costs no other row its reader (reliability R85)."""
+    try:
+        return decode(text)
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def _plain(value: Any) -> Any:

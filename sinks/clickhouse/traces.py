@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
 from pipeline.model.version import ResultKey, StoredRun, StoredTrace, TraceKey
 from sinks.clickhouse.connection import Database, Row
-from sinks.clickhouse.fact_rows import feedback_of, judgment_of, span_of
+from sinks.clickhouse.fact_rows import feedback_of, judgment_of, log_record_of, span_of
+from sinks.clickhouse.rows import insert, ns
 from sinks.clickhouse.run_rows import result_key_of, stored_run_of
 
 T = TypeVar("T")
@@ -20,6 +22,8 @@ SELECT project, trace_id FROM traces WHERE (project, trace_id) IN {keys:Array(Tu
 UNION DISTINCT
 SELECT project, trace_id FROM runs WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 UNION DISTINCT
+SELECT project, trace_id FROM log_records WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+UNION DISTINCT
 SELECT project, trace_id FROM judgments WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 UNION DISTINCT
 SELECT project, trace_id FROM feedback WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
@@ -30,6 +34,13 @@ _SPANS: Final = """
 SELECT project, trace_id, span_id, parent_id, name, started_at, ended_at, received_at, kind, status_code, status_message, attributes, events,
     links, resource, scope_name, scope_version, trace_state, flags, dropped, content_hash
 FROM spans FINAL
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+ORDER BY project, trace_id, span_id, content_hash
+"""
+_LOG_RECORDS: Final = """
+SELECT project, trace_id, span_id, event_name, happened_at, received_at, position, severity, body, attributes, resource, scope_name,
+    scope_version, dropped, content_hash
+FROM log_records FINAL
 PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, span_id, content_hash
 """
@@ -47,7 +58,12 @@ PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, feedback_id
 """
 _TRACES: Final = """
-SELECT project, trace_id, facts, version
+SELECT project, trace_id, facts, version, first_received_at
+FROM traces FINAL
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+"""
+_REMEMBERED: Final = """
+SELECT * EXCEPT (inserted_at)
 FROM traces FINAL
 PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
@@ -72,7 +88,7 @@ WHERE (project, cohort_id, minute) IN {places:Array(Tuple(String, String, DateTi
 
 
 def written(database: Database, keys: Sequence[TraceKey]) -> set[TraceKey]:
-    """Return those of the traces of which anything but spans is stored: folds, judgments, feedback that came first."""
+    """Return those of the traces of which anything but spans is stored: folds, judgments, feedback and log records that came first."""
     found: set[TraceKey] = set()
     for some in _batches(keys):
         found.update((row["project"], row["trace_id"]) for row in database.query(_WRITTEN, {"keys": some}))
@@ -80,11 +96,17 @@ def written(database: Database, keys: Sequence[TraceKey]) -> set[TraceKey]:
 
 
 def load(database: Database, keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
-    """Return all that is stored of each of these traces; of one that nobody heard of, nothing. Seven queries for up to 1000 traces."""
+    """Return all that is stored of each of these traces; of one that nobody heard of, nothing. Eight queries for up to 1000 traces."""
     loaded: dict[TraceKey, StoredTrace] = {}
     for some in _batches(keys):
         loaded.update(_load(database, some))
     return loaded
+
+
+def remember(database: Database, keys: Sequence[TraceKey]) -> None:
+    """Store the rows of these traces once more, as they are: they expire by when they were stored."""
+    for some in _batches(keys):
+        insert(database, "traces", database.query(_REMEMBERED, {"keys": some}))
 
 
 def _batches(keys: Sequence[TraceKey]) -> Iterable[list[TraceKey]]:
@@ -95,6 +117,7 @@ def _batches(keys: Sequence[TraceKey]) -> Iterable[list[TraceKey]]:
 def _load(database: Database, keys: list[TraceKey]) -> Iterable[tuple[TraceKey, StoredTrace]]:
     parameters = {"keys": keys}
     spans: dict[TraceKey, list[Span]] = _by_trace(database.query(_SPANS, parameters), span_of)
+    log_records: dict[TraceKey, list[LogRecord]] = _by_trace(database.query(_LOG_RECORDS, parameters), log_record_of)
     judgments: dict[TraceKey, list[Judgment]] = _by_trace(database.query(_JUDGMENTS, parameters), judgment_of)
     feedback: dict[TraceKey, list[Feedback]] = _by_trace(database.query(_FEEDBACK, parameters), feedback_of)
     runs: dict[TraceKey, list[StoredRun]] = _by_trace(database.query(_RUNS, parameters), stored_run_of)
@@ -110,6 +133,8 @@ def _load(database: Database, keys: list[TraceKey]) -> Iterable[tuple[TraceKey, 
                 spans=tuple(spans.get(key, ())),
                 judgments=tuple(judgments.get(key, ())),
                 feedback=tuple(feedback.get(key, ())),
+                log_records=tuple(log_records.get(key, ())),
+                first_received_ns=ns(row["first_received_at"]) if row else 0,
                 graded_facts=row["facts"] if row else 0,
                 version=row["version"] if row else 0,
                 runs=tuple(runs.get(key, ())),

@@ -58,10 +58,14 @@ def imports() -> dict[str, set[str]]:
     [
         ("clickhouse_connect", "sinks/clickhouse/"),
         ("confluent_kafka", "collectors/kafka/"),
+        ("detect_secrets", "collectors/redaction/credentials.py"),
         ("faust", "pipeline/runtime/faust/"),
         ("mode", "pipeline/runtime/faust/"),
         ("openai", "pipeline/judges/openai.py"),
+        ("re2", "pipeline/config/patterns.py"),
+        ("stdnum", "collectors/redaction/personal.py"),
         ("grpc", "collectors/otlp/grpc.py"),
+        ("grpc_health", "collectors/otlp/grpc.py"),
         ("jinja2", "pipeline/apps/api.py"),
     ],
 )

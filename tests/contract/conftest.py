@@ -7,10 +7,19 @@ from contextlib import contextmanager
 import pytest
 from clickhouse_front import Front
 from clickhouse_front_databases import ENGINES, a_database, a_database_of_a_real_server
+from contract.conformance import Table, Told
 
 from pipeline.config.store import StoreSettings
 from sinks.clickhouse.store import Store
 from sinks.memory_gates import MemoryGateStore
+
+
+@pytest.fixture(scope="session")
+def told() -> Iterator[Told]:
+    """Takes down what was asked and answered; ``pytest -s`` prints it at the end."""
+    table = Table()
+    yield table.tell
+    print("", *table.lines(), sep="\n")  # noqa: T201 - the table is for a reader
 
 
 @contextmanager

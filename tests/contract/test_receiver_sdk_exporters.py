@@ -21,6 +21,7 @@ from collectors.otlp.grpc import serve
 from collectors.otlp.http import routes, runner
 from collectors.otlp.keys import Keys
 from collectors.otlp.receiver import Receiver
+from collectors.otlp.traces import TRACES
 from pipeline.errors import TemporaryError
 from pipeline.model.span import Span
 
@@ -53,7 +54,7 @@ def store() -> Store:
 
 @pytest.fixture
 async def ports(store: Store) -> AsyncIterator[Ports]:
-    receiver = Receiver(store, lambda: 7, Keys({"secret": "shop"}, "open"))
+    receiver = Receiver({TRACES: store}, lambda: 7, Keys({"secret": "shop"}, "open"))
     application = web.Application()
     application.add_routes(routes(receiver))
     web_runner = runner(application)
@@ -61,7 +62,7 @@ async def ports(store: Store) -> AsyncIterator[Ports]:
     await web.TCPSite(web_runner, "127.0.0.1", 0).start()
     server = await serve(receiver, "127.0.0.1", 0)
     yield Ports(web_runner.addresses[0][1], server.port)
-    await server.server.stop(None)
+    await server.stop(None)
     await web_runner.cleanup()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TypeAlias
 
-from builders import T0, a_span
+from builders import T0, a_log_record, a_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from unit.clickhouse.records import COHORT, M0, a_result, a_run, a_run_version, 
 from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.run import CloseReason, Place, RunClass
 from pipeline.model.time import DAY, SECOND
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import ResultKey, Retired, StoredTrace, TraceKey, TraceVersion
 from pipeline.stages.turn import keys
 from sinks.clickhouse.store import Store
@@ -37,12 +38,29 @@ async def test_of_equal_facts_the_first_stays(store: AnyStore) -> None:
     span = a_span(project="equal")
     judgment = Judgment("equal", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)
     thumb = Feedback("equal", TRACE, "f", -1.0, received_ns=T0)
+    record = a_log_record(project="equal", body={"content": "hi"}, attributes={"x": [1.5, None]}, position=3)
     for later in (0, 5):
         await store.insert_spans([replace(span, received_ns=span.received_ns + later * SECOND)])
+        await store.insert_log_records([replace(record, received_ns=record.received_ns + later, position=1 if later else 3)])
         await store.insert_judgments([replace(judgment, score=4.0 - later / 5, judged_ns=T0 + later)])
         await store.insert_feedback([replace(thumb, value=later - 1.0, received_ns=T0 + later)])
     stored = await load_one(store, "equal")
     assert (stored.spans, stored.judgments, stored.feedback) == ((span,), (judgment,), (thumb,))
+    assert stored.log_records == (record,)
+
+
+async def test_log_records_are_facts_of_their_trace_with_and_without_its_spans(store: AnyStore) -> None:
+    key = ("logged", TRACE)
+    await store.insert_log_records([a_log_record(project="logged")])
+    assert await store.written([key]) == {key}, "what came before any span is looked up with the first one"
+    assert key in await store.unfinished()
+    assert key in await store.unfinished(since_ns=T0)
+    assert key not in await store.unfinished(since_ns=T0 + DAY)
+    await store.insert_spans([a_span(project="logged")])
+    await store.write([a_version(a_run_version(a_run("logged"), 8), facts=2)])
+    assert key not in await store.unfinished()
+    await store.insert_log_records([a_log_record(project="logged"), a_log_record(project="logged", body="another")])
+    assert key in await store.unfinished()
 
 
 async def test_a_trace_is_unfinished_until_its_traces_row_knows_every_fact_and_no_run_is_pending(store: AnyStore) -> None:
@@ -63,7 +81,7 @@ async def test_a_trace_is_unfinished_until_its_traces_row_knows_every_fact_and_n
 
 async def test_what_could_not_be_processed_is_taken(store: AnyStore) -> None:
     for _ in range(2):
-        await store.bury("buried", "assemble", "it broke", b"\xff")
+        await store.bury([DeadLetter("buried", "assemble", "it broke", b"\xff")])
 
 
 async def test_reads_and_writes_of_many_tasks_do_not_disturb_each_other(store: AnyStore) -> None:

@@ -3,14 +3,15 @@
 No broker, no worker and no clock takes part: every step from facts to results, minutes, windows and trips is made again here.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from math import isclose
 from typing import Any, Final
 
 import msgspec
-from faults.ledger import GATE, PAGER, PROJECT, Ledger, span_id, trip_of
+from faults.ledger import GATE, PAGER, PROJECT, REFUSED, Ledger, attributes, span_id, trip_of
 
 from collectors.dialects import read
 from pipeline.config.grading import grading_of
@@ -21,6 +22,7 @@ from pipeline.model.time import MINUTE
 from pipeline.model.version import StoredTrace, TraceVersion
 from pipeline.model.window import Series, Sums, Transition
 from pipeline.stages.assemble import TraceState
+from pipeline.stages.gate import FloorGate
 from pipeline.stages.turn import Assembly, settle, turn
 from pipeline.stages.window import MinuteRow, fold, total, window, windows_of
 from sinks.clickhouse.connection import Database, Row, connect
@@ -31,9 +33,12 @@ from sinks.clickhouse.store import Store
 
 FAR: Final = 2**62
 WINDOW: Final = 5 * MINUTE
+MANY: Final = 1_000_000
 NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version"})
 """When something was asked for, or found late, and how it is numbered, is no part of what is said (promise 4)."""
 _RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
+_REFUSED: Final = "SELECT count() AS spans FROM spans WHERE span_id = {span:String}"
+_DEAD: Final = "SELECT origin, reason FROM dead_letters FINAL"
 _RUNS: Final = "SELECT * FROM runs FINAL WHERE project = {project:String}"
 _MINUTES: Final = "SELECT * FROM minutes FINAL WHERE project = {project:String}"
 _WINDOWS: Final = "SELECT * FROM windows FINAL WHERE project = {project:String}"
@@ -72,41 +77,77 @@ async def check(settings: TracegradeSettings, ledger: Ledger, told: Mapping[str,
         with _rows(settings.store) as database:
             stored = await store.load([(PROJECT, trace_id) for trace_id in ledger.traces])
             _spans(stored, ledger)
+            _refused(database, ledger)
             runs = database.query(_RUNS, {"project": PROJECT})
             results = database.query(_RESULTS, {"project": PROJECT})
             _runs(runs, ledger)
+            await _shown(store, ledger)
+            _sampled(runs, settings)
             _folded(stored, settings, runs, results)
             _checked(results, ledger)
             await _accounted(store, ledger)
             minutes = _minutes(database, results)
-            windows = _windows(database, minutes)
+            windows = _windows(database, minutes, settings)
             trips = await _trips(store, ledger)
             await _alerted(store, ledger, told)
             assert not await store.misplaced()
             assert not await store.stale_minutes()
-            assert not database.query("SELECT reason FROM dead_letters")
     finally:
         await store.close()
     return Counts(ledger.spans, len(ledger.traces), ledger.late, len(results), len(minutes), windows, trips, len(told))
 
 
 def _spans(stored: Mapping[tuple[str, str], StoredTrace], ledger: Ledger) -> None:
-    """Every acknowledged span is stored, and no other but one that was on its way when the sender gave up."""
-    lost = {
-        (sent.trace_id, number)
-        for sent in ledger.traces.values()
-        for number in sent.acknowledged
-        if span_id(number) not in {span.span_id for span in stored[PROJECT, sent.trace_id].spans}
-    }
-    assert not lost, f"{len(lost)} acknowledged spans are not stored: {sorted(lost)[:5]}"
+    """Every acknowledged span is stored as it was sent, and no other but one that was sent without an answer (I1)."""
+    lost: list[tuple[str, int]] = []
+    for sent in ledger.traces.values():
+        found = {span.span_id: span for span in stored[PROJECT, sent.trace_id].spans}
+        lost += [(sent.trace_id, number) for number in sorted(sent.acknowledged) if span_id(number) not in found]
+        nobodys = found.keys() - {span_id(number) for number in sent.acknowledged | sent.unknown}
+        assert not nobodys, f"nobody sent {sorted(nobodys)[:3]} of {sent.trace_id}"
+        assert len(found) == len(stored[PROJECT, sent.trace_id].spans), f"a span of {sent.trace_id} is stored in two versions"
+        wrong = [one for one in found.values() if one.attributes != attributes(sent, int(one.span_id, 16))]
+        assert not wrong, f"not stored as sent: {wrong[0]}"
+    assert not lost, f"{len(lost)} acknowledged spans are not stored: {lost[:5]}"
+
+
+def _refused(database: Database, ledger: Ledger) -> None:
+    """What was refused is not stored but as what it is, and what nobody can read is a dead letter, once (I1, I11)."""
+    assert database.query(_REFUSED, {"span": REFUSED}) == [{"spans": 0}]
+    dead = database.query(_DEAD)
+    kept = [row for row in dead if row["origin"].startswith("receiver")]
+    assert len(kept) <= ledger.rejected + ledger.unanswered, f"{ledger.rejected} spans were refused, kept are {len(kept)}"
+    assert len(dead) - len(kept) == ledger.poisons, f"{ledger.poisons} records were poison, dead letters are: {dead[:5]}"
 
 
 def _runs(rows: Sequence[Row], ledger: Ledger) -> None:
     """Each trace is one live run, once, with one verdict and nothing outstanding."""
     live = [row for row in rows if row["state"] == "live"]
-    assert sorted(row["run_id"] for row in live) == sorted(sent.run_id for sent in ledger.traces.values())
+    found, expected = Counter(row["run_id"] for row in live), Counter(sent.run_id for sent in ledger.traces.values())
+    assert found == expected, f"not one live run for each trace: too many {found - expected}, missing {expected - found}"
     undecided = [row["run_id"] for row in live if row["verdict"] is None or row["class"] == "pending"]
     assert not undecided, f"runs without a verdict: {undecided[:5]}"
+
+
+async def _shown(store: Store, ledger: Ledger) -> None:
+    """What the API shows is the same runs, each once (I2)."""
+    board = await store.scoreboard(PROJECT, MANY)
+    assert sorted(row.run_id for row in board) == sorted(sent.run_id for sent in ledger.traces.values())
+
+
+def _sampled(rows: Sequence[Row], settings: TracegradeSettings) -> None:
+    """Whether a run is judged hangs on its trace and on nothing else: the formula again, by hand (I4)."""
+    policy = settings.entries["default"].sampling
+    for row in rows:
+        if row["state"] == "live" and row["sampling_plan"].startswith("rate:"):
+            assert row["sampled"] == (_draw(policy.salt, row["trace_id"]) < policy.rate), row["run_id"]
+            assert row["inclusion_probability"] == policy.rate, row["run_id"]
+
+
+def _draw(salt: str, trace_id: str) -> float:
+    parts = [one.encode() for one in ("sample", salt, PROJECT, trace_id)]
+    said = b"".join(len(one).to_bytes(8, "big") + one for one in parts)
+    return int(blake2b(said, digest_size=8).hexdigest()[:13], 16) / 16**13
 
 
 def _folded(
@@ -138,7 +179,9 @@ def _same(expected: Sequence[Row], found: Sequence[Row], key: tuple[str, ...]) -
     by_key = {tuple(row[name] for name in key): row for row in found}
     assert len(by_key) == len(found), "a key is there twice"
     keys = {tuple(row[name] for name in key) for row in expected}
-    assert by_key.keys() == keys, f"which rows there are differs (expected, stored): {keys - by_key.keys()}, {by_key.keys() - keys}"
+    assert by_key.keys() == keys, (
+        f"which rows there are differs (expected, stored): {keys - by_key.keys()}, {by_key.keys() - keys}"
+    )
     for row in expected:
         stored = by_key[tuple(row[name] for name in key)]
         wrong = {
@@ -205,13 +248,14 @@ def _minutes(database: Database, results: Sequence[Row]) -> dict[tuple[Series, i
     return folded
 
 
-def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums]) -> int:
+def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums], settings: TracegradeSettings) -> int:
     """Windows are what their minutes add up to, and there is one for each that holds a minute."""
-    starts = {(series, start) for series, at in minutes for start in windows_of(at, WINDOW)}
-    expected = []
-    for series, start in starts:
-        inside = [minutes[series, at] for at in range(start, start + WINDOW, MINUTE) if (series, at) in minutes]
-        expected.append(window_row(window(series, start, WINDOW, total(inside)), amended=False))
+    expected = [
+        window_row(window(series, start, length, total(inside)), amended=False)
+        for length in {WINDOW, *(gate.window for gate in settings.gates if isinstance(gate, FloorGate))}
+        for series, start in {(series, start) for series, at in minutes for start in windows_of(at, length)}
+        if (inside := [minutes[series, at] for at in range(start, start + length, MINUTE) if (series, at) in minutes])
+    ]
     _same(
         expected,
         database.query(_WINDOWS, {"project": PROJECT}),
@@ -222,7 +266,7 @@ def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums]) -> 
 
 async def _trips(store: Store, ledger: Ledger) -> int:
     """An incident for each agent with a failing run, opened by one run, and every failing run in exactly one."""
-    trips = [trip for trip in await store.trips() if trip.project == PROJECT]
+    trips = [trip for trip in await store.trips() if trip.project == PROJECT and trip.gate == GATE]
     failing = [sent for sent in ledger.traces.values() if sent.fails and sent.acknowledged]
     found = sorted((trip.gate, trip.trip_id, trip.run_id) for trip in trips)
     expected = sorted((GATE, trip_of(sent.agent), sent.run_id) for sent in failing)

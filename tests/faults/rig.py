@@ -1,39 +1,49 @@
 """Rig: a cluster under load that faults are done to, and the reckoning afterwards.
 
 Every fault is an action on a :class:`Rig`; how often and for how long is the caller's. :meth:`Rig.reckon` waits until nothing is under
-way any more and holds that nothing was lost, nothing doubled and everybody was told.
+way any more and holds that nothing was lost, nothing doubled and everybody was told. What must hold at every moment is watched meanwhile.
 """
 
 import asyncio
-import json
 import os
 import random
 import signal
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, TypeAlias
 
 from clickhouse_front import Front
 from cluster import PATIENCE_S, Cluster, Process
 from faults.ledger import GATE, PAGER, PROJECT, Ledger
-from faults.load import WHOLE, Load, Sender
+from faults.load import WHOLE, Load
+from faults.logical import back_to_the_beginning, differing, logical
 from faults.oracle import Counts, check
+from faults.outside import Outside
+from faults.running import Running
+from faults.watch import Watch
 from kafka_broker import Broker
+from serving import eventually
 
-from pipeline.apps.demo.receiver import Pager
-from pipeline.judges.scripted import MODEL, ScriptedJudge
+from pipeline.judges.scripted import MODEL
+from pipeline.runtime.telemetry import Metric
 from sinks.clickhouse.connection import connect
 from sinks.clickhouse.store import Store
 
-TESTS: Final = Path(__file__).parents[1]
+SEED: Final = int(os.environ.get("FAULTS_SEED", "20261130"))
+"""Of all chance in a rig; write FAULTS_SEED to have another one, or that of a run that failed."""
 SESSION_S: Final = 6.0
 ALERT_EVERY_S: Final = 4.0
-STAGES: Final = ("assemble", "judge", "gate")
 DRAIN_S: Final = 240.0
+STILL_S: Final = 60.0
+"""How long the stages may make no progress while there is some to be made (I10)."""
+FRESH_S: Final = 30.0
+"""How long after the end of a fault a new run may take to its scores (I10)."""
+RSS_MIB: Final = 768
+FILES: Final = 256
+"""What a process may take (I11)."""
 CONFIG: Final = """
 assemble: {{quiet_period: 1s, parent_unseen: 2s, idle_timeout: 5s}}
 judge: {{base_url: "{judge}", model: {model}}}
@@ -44,65 +54,36 @@ agents:
       policies:
         - {{name: no_deletion, forbid: {{tool: delete_customer}}}}
         - {{name: no_escalation, forbid: {{tool: escalate}}}}
-gates: [{{name: {gate}, kind: hard, dimensions: [no_deletion], quiet: 2h}}]
+gates: [{{name: {gate}, kind: hard, dimensions: [no_deletion], quiet: 2h}}{gates}]
 alerts: [{{name: {pager}, webhook: "{url}"}}]
 """
-TOLD: Final = ("warning", "error", "critical")
 _OUTCOME: Final = (
     "SELECT outcome FROM results FINAL WHERE run_id = {run:String} AND dimension = {dimension:String} AND weight > 0"
 )
 
 
-class Outside:
-    """Whoever is told and whoever is asked: a pager and a judge, in a thread of their own."""
+class Rig(Running):
+    """A broker, a store, a collector, workers, and the ledger of what was sent."""
 
-    def __init__(self) -> None:
-        self.pager = Pager()
-        self.judge = ScriptedJudge()
-        self._up = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), name="outside")
-
-    async def _serve(self) -> None:
-        self._ended = asyncio.Event()
-        async with self.pager, self.judge:
-            self._up.set()
-            await self._ended.wait()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._up.wait(30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
-        self._loop.close()
-
-
-class Rig:
-    """A broker, a store, a collector, workers by name, and the ledger of what was sent."""
-
-    def __init__(self, cluster: Cluster, outside: Outside, sender: Sender, collector: Process) -> None:
-        self.cluster = cluster
-        self.outside = outside
-        self.sender = sender
-        self.collector = collector
-        self.ledger: Ledger = sender.ledger
-        self.workers: list[Process] = []
-        self.former: list[Process] = []
-        self.done: Counter[str] = Counter()
-        """What was done to it, for whoever reads the run."""
-        self.chance = random.Random(20261129)
+    def __init__(self, cluster: Cluster, outside: Outside, seed: int = SEED) -> None:
+        super().__init__(cluster, outside)
+        self.ledger: Ledger = self.sender.ledger
+        self.measured: dict[str, float] = {}
+        """What took how many seconds."""
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.watch = Watch(cluster, lambda: self.running)
         self._alerts = 0
 
     # Load
 
     @contextmanager
     def load(self, traces_per_s: float = 6.0) -> Iterator[None]:
-        """Report without pause."""
-        with Load(self.sender, traces_per_s=traces_per_s):
+        """Report without pause; in a test that means something, some of it is acknowledged."""
+        before = self.ledger.spans
+        with Load(self.sender, traces_per_s=traces_per_s, seed=self.seed + self._alerts):
             yield
+        assert self.ledger.spans > before, "nothing was acknowledged under this load"
 
     def alert(self) -> str:
         """Have one notification become due: an agent that nobody heard of deletes a customer. Returns the agent's name."""
@@ -111,39 +92,17 @@ class Rig:
         self.sender.send(self.ledger.trace(agent, fails=True), *WHOLE)
         return agent
 
+    def fresh(self, within_s: float = FRESH_S) -> float:
+        """Return how long a run that starts now takes to its scores."""
+        began = time.monotonic()
+        sent = self.ledger.trace("fresh")
+        self.sender.send(sent, *WHOLE)
+        while self.graded(sent.run_id, "no_deletion") != "pass":
+            assert time.monotonic() - began < within_s, f"a new run had no scores after {within_s} s\n{self.tails()}"
+            time.sleep(0.2)
+        return time.monotonic() - began
+
     # Workers
-
-    def start(self, sabotage: str = "") -> Process:
-        """Start one more worker, which may be broken on purpose; it may not own anything yet."""
-        environment = {"SABOTAGE": sabotage, "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS)))}
-        process = Process(
-            "worker",
-            "-c",
-            str(self.cluster.config),
-            environment=environment,
-            module="faults.sabotage" if sabotage else "pipeline.apps",
-        )
-        self.workers.append(process)
-        return process
-
-    def end(self, process: Process, how: signal.Signals) -> None:
-        """End a worker: with SIGKILL as a power cut would, with SIGTERM in good order."""
-        self.workers.remove(process)
-        self.former.append(process)
-        self.done[how.name] += 1
-        if how is signal.SIGKILL:
-            process.kill()
-        else:
-            assert process.stop() == 0, process.tail()
-
-    def freeze(self, process: Process, seconds: float) -> None:
-        """Stop a worker in the middle of what it does, and let it go on after its partitions went elsewhere."""
-        process.signal(signal.SIGSTOP)
-        try:
-            time.sleep(seconds)
-        finally:
-            process.signal(signal.SIGCONT)
-        self.done["SIGSTOP"] += 1
 
     def struck(self, process: Process, event: str = "") -> None:
         """Wait until a worker has stopped itself, or said this; now and then an alert becomes due, for one owner or the other."""
@@ -155,18 +114,6 @@ class Rig:
             time.sleep(ALERT_EVERY_S)
         self.done["broken in the middle" if event else "stopped in the middle"] += 1
 
-    def working(self, workers: int) -> None:
-        """Wait until so many workers own all partitions of every stage."""
-        try:
-            for stage in STAGES:
-                self.cluster.shared_by(workers, stage)
-        except AssertionError:
-            raise AssertionError(f"{workers} workers never owned everything: {self.owners()}\n{self.tails()}") from None
-
-    def owners(self) -> dict[str, dict[str, list[int]]]:
-        """Return who owns what, by stage."""
-        return {stage: self.cluster.owners(stage) for stage in STAGES}
-
     def graded(self, run_id: str, dimension: str) -> str | None:
         """Return what readers are told of one dimension of a run now; None where nothing is stored."""
         database = connect(self.cluster.settings.store, {})
@@ -176,27 +123,74 @@ class Rig:
             database.close()
         return rows[0]["outcome"] if rows else None
 
+    def stored(self) -> int:
+        """Return how many spans are stored now, whatever goes wrong with the store for others."""
+        table = f"{self.cluster.settings.store.database}.spans"
+        ((count,),) = self.cluster.front.look(f"SELECT uniqExact(trace_id, span_id) FROM {table}")  # noqa: S608 - a name of ours
+        return int(count)
+
     # The end
 
-    def reckon(self) -> Counts:
-        """Wait until nothing is under way, and hold that everything is as it must be; the workers still run."""
-        self.drain()
-        ended = [one for one in self.workers if one.process.poll() is not None]
-        assert not ended, f"workers ended by themselves:\n{self.tails()}"
+    def reckon(self, *, anything: bool = True, within_s: float = DRAIN_S) -> Counts:
+        """Wait until nothing is under way, and hold that everything is as it must be; the workers still run.
+
+        Unless ``anything`` is false, what makes the reckoning mean something must have happened at least once.
+        """
+        self.drain(within_s)
+        ended = [one for one in self.running if one.process.poll() is not None]
+        assert not ended, f"processes ended by themselves:\n{self.tails()}"
         counts = asyncio.run(check(self.cluster.settings, self.ledger, self.outside.pager.told))
+        self.counted()
         self.tell(counts)
-        assert all(counts.__getattribute__(name) for name in ("spans", "runs", "results", "minutes", "windows"))
+        self.bounded()
+        assert not self.watch.early, f"{len(self.watch.early)} commits were early: {self.watch.early[:3]}"
+        vacuous = [name for name in ("spans", "runs", "results", "minutes", "windows") if not getattr(counts, name)]
+        if anything:
+            vacuous += [name for name in ("late", "trips", "alerts") if not getattr(counts, name)]
+            vacuous += ["doubled"] if not self.watch.seen.doubled else []
+            vacuous += ["looks"] if not self.watch.looks else []
+        assert not vacuous, f"there was nothing to hold: {vacuous}"
         return counts
 
+    def counted(self) -> None:
+        """Hold that the collectors' own metrics say what the ledger says (I9)."""
+        total, ledger = partial(self.outside.metered.total, of="collector"), self.ledger
+        if self.uncounted:
+            return
+
+        def told() -> bool:
+            accepted, rejected = total(Metric.SPANS_RECEIVED), total(Metric.SPANS_REJECTED)
+            beyond = accepted + rejected - ledger.accepted - ledger.rejected
+            return accepted >= ledger.accepted and rejected >= ledger.rejected and beyond <= ledger.unanswered
+
+        try:
+            eventually(told)
+        except AssertionError:
+            metered = total(Metric.SPANS_RECEIVED), total(Metric.SPANS_REJECTED)
+            noted = ledger.accepted, ledger.rejected, ledger.unanswered
+            raise AssertionError(f"accepted and rejected are {metered}; the ledger has, with unanswered, {noted}") from None
+
+    def bounded(self, rss_mib: int = RSS_MIB) -> None:
+        """Hold that no process took more than it may (I11)."""
+        for peak in self.watch.peaks.values():
+            assert peak.rss_mib < rss_mib, peak
+            assert peak.files < FILES, peak
+
     def drain(self, within_s: float = DRAIN_S) -> None:
-        """Wait until all that was acknowledged is graded, told and acknowledged to the broker."""
+        """Wait until all that was acknowledged is graded, told and acknowledged to the broker; there must be progress all the time."""
         left = asyncio.run(self._drained(within_s))
-        assert not left, f"still under way after {within_s} s: {left}\n{self.tails()}"
+        assert not left, f"still under way: {left}\n{self.tails()}"
 
     async def _drained(self, within_s: float) -> dict[str, int]:
         until = time.monotonic() + within_s
+        before: dict[str, int] = {}
+        moved = time.monotonic()
         async with self.cluster.store() as store:
-            while (left := await self._left(store)) and time.monotonic() < until:  # noqa: ASYNC110 - other processes get on
+            while (left := await self._left(store)) and time.monotonic() < until:
+                if left != before:
+                    moved, before = time.monotonic(), left
+                if time.monotonic() - moved > STILL_S:
+                    break
                 await asyncio.sleep(0.5)
         return left
 
@@ -211,25 +205,48 @@ class Rig:
         }
         return {name: count for name, count in left.items() if count}
 
-    def tails(self) -> str:
-        """Return the end of what the workers that run have logged."""
-        return "\n".join(f"--- {one.arguments[0]} {one.pid}\n{one.tail(60)}" for one in (self.collector, *self.workers))
+    def read_again(self) -> None:
+        """Have every stage read its topic from the beginning, and hold that no reader sees a difference (I12)."""
+        workers = len(self.workers)
+        self.drain()
+        for worker in list(self.workers):
+            self.end(worker, signal.SIGTERM)
+        before, calls = logical(self.cluster.front, self.cluster.settings.store.database), self.outside.pager.calls
+        asked, records = len(self.outside.judge.asked), self.watch.seen.records
+        back_to_the_beginning(self.cluster.broker.admin(), self.cluster.kafka.partitions)
+        assert self.cluster.backlog()["assemble"] >= records, "nothing was there to be read again"
+        for _ in range(workers):
+            self.start()
+        self.working(workers)
+        self.drain()
+        after = logical(self.cluster.front, self.cluster.settings.store.database)
+        wrong = {table: rows[:2] for table, rows in differing(before, after).items()}
+        assert not wrong, f"reading again changed what readers see: {wrong}"
+        assert self.outside.pager.calls == calls, "somebody was notified again"
+        assert len(self.outside.judge.asked) == asked, "the judge was asked again"
+        self.done["read again"] += 1
 
     def tell(self, counts: Counts) -> None:
         """Print what a reader of a run wants to see."""
-        said = self.said()
-        print(  # noqa: T201 - that is what it is for
-            f"\ndone: {dict(self.done)}; answers: {dict(self.sender.answers)}; "
-            f"counts: { {name: getattr(counts, name) for name in counts.__struct_fields__} } "
-            f"in {self.outside.pager.calls} deliveries, {len(self.outside.judge.asked)} questions; said: {dict(said)}"
+        peaks = ", ".join(
+            f"{one.name} {one.rss_mib} MiB, {one.files} files" for one in map(self.watch.peak, ("collector", "worker"))
         )
+        lines = {
+            f"seed {self.seed}; done": dict(self.done),
+            "answers": dict(self.sender.answers),
+            "counts": {name: getattr(counts, name) for name in counts.__struct_fields__},
+            "watched": f"{self.watch.looks} looks at offsets, {len(self.watch.early)} early; {self.watch.seen.records} records, "
+            f"{self.watch.seen.doubled} spans delivered twice, {self.ledger.unknown} sent without an answer, "
+            f"{self.ledger.rejected} refused, {self.ledger.poisons} poisons; at most {peaks}",
+            "told": f"{self.outside.pager.calls} deliveries, {len(self.outside.judge.asked)} questions",
+            "seconds": {name: round(seconds, 1) for name, seconds in self.measured.items()},
+            "said": {text[:100]: count for text, count in self.said().most_common(5)},
+        }
+        print("\n" + "\n".join(f"{name}: {said}" for name, said in lines.items()))  # noqa: T201 - that is what it is for
 
-    def said(self) -> Counter[str]:
-        """Return how often the workers, former ones too, said what is no ordinary course of things."""
-        found: Counter[str] = Counter()
-        for process in (*self.former, *self.workers):
-            found.update(f"{one['level']}: {one['event']}" for one in told(process) if one.get("level") in TOLD)
-        return found
+
+NewRig: TypeAlias = Callable[..., AbstractContextManager[Rig]]
+"""A rig with so many workers, on empty topics and in a database of its own; the rest is as for :func:`a_rig`."""
 
 
 def is_stopped(process: Process) -> bool:
@@ -238,29 +255,19 @@ def is_stopped(process: Process) -> bool:
 
 
 def _has_said(process: Process, event: str) -> bool:
-    return any(one.get("event") == event for one in told(process))
-
-
-def told(process: Process) -> Iterator[dict[str, Any]]:
-    """Return what a process has logged."""
-    for line in list(process.lines):
-        with suppress(ValueError):
-            one = json.loads(line)
-            if isinstance(one, dict):
-                yield one
+    return any(one.get("event") == event for one in process.told)
 
 
 @contextmanager
-def a_rig(broker: Broker, front: Front, folder: Path, *, database: str = "faults") -> Iterator[Rig]:
+def a_rig(
+    broker: Broker, front: Front, folder: Path, *, database: str = "faults", gates: str = "", more: str = "", seed: int = SEED
+) -> Iterator[Rig]:
     """A cluster without workers, and a collector that listens. Processes that still run at the end are killed."""
     with ExitStack() as stack:
         outside = stack.enter_context(Outside())
-        more = CONFIG.format(judge=outside.judge.url, model=MODEL, gate=GATE, pager=PAGER, url=outside.pager.url)
-        cluster = Cluster(broker, front, folder, more=more, project=PROJECT, database=database)
-        process, url, _ = stack.enter_context(cluster.collector())
-        rig = Rig(cluster, outside, Sender(url, Ledger()), process)
-        try:
-            yield rig
-        finally:
-            for worker in rig.workers:
-                worker.kill()
+        own = CONFIG.format(judge=outside.judge.url, model=MODEL, gate=GATE, pager=PAGER, url=outside.pager.url, gates=gates)
+        rig = Rig(Cluster(broker, front, folder, more=own + more, project=PROJECT, database=database), outside, seed)
+        stack.enter_context(rig.watch)
+        stack.callback(rig.kill)
+        rig.collect()
+        yield rig

@@ -9,7 +9,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,16 @@ from typing import Any, Final
 import pytest
 from clickhouse_front import Front
 from cluster import Process
+from foreign_writers import write
 from kafka_broker import Broker
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ruamel.yaml import YAML
 from serving import Up, an_agent_runs, eventually, grpc_exporter, http_exporter, tracegrade
 from unit.deploy.composition import ROOT, filled_in, ours
+
+from pipeline.config.load import load
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -69,6 +75,7 @@ class Installation:
         self._shared["store"]["url"] = front.url
         self._shared["receiver"] |= {"host": HERE, "grpc_port": 0, "http_port": 0}
         self._shared["worker"] |= {"host": HERE, "http_port": 0}
+        self._shared["bridge"] |= {"host": HERE, "http_port": 0}
         self._shared["judge"]["base_url"] = f"http://{HERE}:{self._judge_port}/v1"
         self.containers = {name: self._containers(name) for name in ours()}
 
@@ -97,7 +104,7 @@ def _free_port() -> int:
         return int(any_port.getsockname()[1])
 
 
-def test_every_command_of_the_compose_file_does_its_part(installation: Installation) -> None:
+def test_every_command_of_the_compose_file_does_its_part(installation: Installation, broker: Broker) -> None:
     topics = installation.one("topics")
     made = tracegrade(*topics.arguments, environment=topics.environment)
     assert made.code == 0, made.err
@@ -115,11 +122,14 @@ def test_every_command_of_the_compose_file_does_its_part(installation: Installat
             collector.port = int(told["http"].rpartition(":")[2])
             collectors.append(Up(process.process, collector.config, told["http"], told["grpc"]))
 
+        bridge = installation.one("bridge")
+        bridge.port = int(stack.enter_context(bridge.start()).says("health")["url"].rpartition(":")[2])
+
         workers = installation.containers["worker"]
         for worker in workers:
             process = stack.enter_context(worker.start())
             worker.port = int(process.says("health")["url"].rpartition(":")[2])
-        running = [judge, installation.one("collector-1"), installation.one("collector-2"), *workers]
+        running = [judge, installation.one("collector-1"), installation.one("collector-2"), bridge, *workers]
         for container in running:
             eventually(container.healthy)
 
@@ -129,12 +139,13 @@ def test_every_command_of_the_compose_file_does_its_part(installation: Installat
             an_agent_runs(grpc_exporter(first, key), "refunds", order="A-1"),
             an_agent_runs(http_exporter(second, key), "orders", order="A-2"),
         }
+        sent.add(an_agent_writes_to(broker.address, bridge, "returns"))
         board = eventually(lambda: scored(workers[0], len(sent)))
 
         assert {run["trace_id"] for run in board["runs"]} == sent
-        assert {run["cohort"]["agent"] for run in board["runs"]} == {"refunds", "orders"}
+        assert {run["cohort"]["agent"] for run in board["runs"]} == {"refunds", "orders", "returns"}
         # A judge that nobody has compared with people is heard and decides nothing.
-        assert board["accounting"]["unresolved"] == {"insufficient_evidence": 2}
+        assert board["accounting"]["unresolved"] == {"insufficient_evidence": 3}
         for run in board["runs"]:
             known = tracegrade("run", run["run_id"], "--json", environment=workers[0].environment, cwd=workers[0].config.parent)
             assert known.json["judgments"], "the judge was not asked"
@@ -143,6 +154,21 @@ def test_every_command_of_the_compose_file_does_its_part(installation: Installat
         ended = {" ".join(container.arguments): container.stop() for container in reversed(running)}
         assert set(ended.values()) == {0}, ended
         assert not any(container.healthy() for container in running), "a health check passes where nothing listens"
+
+
+def an_agent_writes_to(address: str, bridge: Container, agent: str) -> str:
+    """Have an agent's spans on the topic that the bridge reads, as a Collector puts them there. Returns the trace id."""
+    exported: list[ReadableSpan] = []
+
+    class Keep(SpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            exported.extend(spans)
+            return SpanExportResult.SUCCESS
+
+    trace_id = an_agent_runs(Keep(), agent, order="A-3")
+    (topic,) = load(bridge.config).bridge.topics
+    write(address, topic, [encode_spans(exported).SerializeToString()])
+    return trace_id
 
 
 def scored(worker: Container, runs: int) -> dict[str, Any] | None:

@@ -8,8 +8,9 @@ import pytest
 from assembly_law import GRADING, check_accounting, check_any_schedule, facts, grading
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from worlds import T0, Action, World, agent, in_order, model, run_world, schedules, tool, windows_of
+from worlds import T0, Action, World, agent, in_order, log_record, model, run_world, schedules, span, tool, windows_of
 
+from pipeline.model.ids import run_id
 from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span, seal
@@ -136,6 +137,68 @@ def test_an_expired_judgment_that_comes_after_all_supersedes_the_expiry() -> Non
     (run,) = world.store.live_runs()
     assert run.run_class in (RunClass.JUDGED, RunClass.UNRESOLVED)
     assert run.class_reason != "expired"
+
+
+def test_thumbs_down_on_a_run_that_is_merged_counts_for_the_one_it_is_merged_into() -> None:
+    unlikely = grading(sampling={"rate": 0.0, "keep": ["thumbs_down"]})
+    sub = run_id("default", f"{1:032x}", f"{2:016x}")
+    records: list[Record] = [
+        agent(0, 1, 0, "sub"),
+        model(0, 2, 1, "refunded"),
+        Feedback("default", f"{1:032x}", "f", -1.0, sub, received_ns=T0),
+        agent(0, 0, None, "a"),
+        model(0, 3, 0, "done"),
+    ]
+    apart = [Action("arrive", records=(0, 1), seconds=120), Action("arrive", records=(2,)), Action("arrive", records=(3, 4))]
+    (run,) = run_world(unlikely, records, apart).store.live_runs()
+    assert (run.run.place.cohort.agent, run.sampling.plan) == ("a", "keep:thumbs_down")
+    check_any_schedule(records, apart, unlikely)
+
+
+def test_a_log_record_that_comes_late_makes_a_new_version_and_has_a_changed_transcript_judged_again() -> None:
+    said = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    records: list[Record] = [
+        *a_judged_run(),
+        span(0, 4, 0, name="chat m", start=T0, end=T0 + SECOND, **said),
+        log_record(0, 4, "gen_ai.choice", {"message": {"content": "Let me look it up."}}, received=T0 + 3600 * SECOND),
+    ]
+    late = [Action("arrive", records=(0, 1, 2, 3), seconds=3600), Action("answer"), Action("arrive", records=(4,), seconds=60)]
+    world = run_world(GRADING, records, [*late, Action("answer")])
+    (run,) = world.store.live_runs()
+    assert run.transcript is not None
+    assert "Let me look it up." in run.transcript.body
+    judged = {judgment.transcript_hash for judgments in world.store.judgments.values() for judgment in judgments.values()}
+    assert len(judged) == 2
+    assert run.transcript.hash in judged
+    check_any_schedule(records, [*late, Action("answer")])
+
+
+def test_log_records_without_their_span_make_no_run_and_wait_for_it() -> None:
+    records: list[Record] = [log_record(0, 2, "gen_ai.choice", {"message": {"content": "refunded"}}), *a_judged_run()[:1]]
+    silent = span(0, 2, 0, name="chat m", **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    early = [Action("arrive", records=(0,), seconds=90_000), Action("arrive", records=(1, 2))]
+    assert run_world(GRADING, records, early[:1]).store.live_runs() == []
+    (run,) = run_world(GRADING, [*records, silent], early).store.live_runs()
+    assert run.run.answer == "refunded"
+    check_any_schedule([*records, silent], early)
+
+
+def test_an_evaluation_by_others_is_no_judgment_and_a_bad_one_has_the_run_judged() -> None:
+    unlikely = grading(sampling={"rate": 0.0, "keep": ["thumbs_down"]})
+    said = {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.label": "fail"}
+    records: list[Record] = [
+        agent(0, 0, None, "a"),
+        model(0, 2, 0, "refunded"),
+        log_record(0, 2, "gen_ai.evaluation.result", received=T0 + 3600 * SECOND, **said),
+    ]
+    late = [Action("arrive", records=(0, 1), seconds=3600), Action("arrive", records=(2,), seconds=60)]
+    world = run_world(unlikely, records, late)
+    (run,) = world.store.live_runs()
+    assert run.sampling.plan == "keep:thumbs_down"
+    stored = [judgment for judgments in world.store.judgments.values() for judgment in judgments.values()]
+    assert stored
+    assert {judgment.dimension for judgment in stored} == {one.name for one in unlikely.judged}
+    check_any_schedule(records, late, unlikely)
 
 
 def test_thumbs_down_has_a_run_judged_with_probability_one() -> None:

@@ -1,7 +1,7 @@
 """Each law is broken once on purpose: a law that a broken product passes would be no law."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,12 @@ from worlds import run_world, schedules
 
 import pipeline.model.version
 from collectors.kafka.records import Incoming
+from pipeline.model.log_record import LogRecord, as_event
+from pipeline.model.span import Span
 from pipeline.model.version import ResultRow, TraceVersion
 from pipeline.runtime.assembling import Assembling
 from pipeline.runtime.owner import TraceOwner
+from pipeline.stages.assemble import TraceState
 from sinks.memory import MemoryStore
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -66,6 +69,43 @@ def _the_last_receipt_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("pipeline.stages.assemble.min", lambda _kept, new: new, raising=False)
 
 
+def _log_records_before_their_span_are_lost(patch: pytest.MonkeyPatch) -> None:
+    add = TraceState.add_log_records
+
+    def known_only(self: TraceState, records: Iterable[LogRecord]) -> None:
+        add(self, [record for record in records if record.span_id in self._spans])
+
+    patch.setattr(TraceState, "add_log_records", known_only)
+
+
+def _log_records_of_a_read_span_change_nothing(patch: pytest.MonkeyPatch) -> None:
+    add = TraceState.add_log_records
+
+    def unread(self: TraceState, records: Iterable[LogRecord]) -> None:
+        steps, groups = dict(self._steps), self._groups
+        add(self, records)
+        self._steps, self._groups = steps, groups
+
+    patch.setattr(TraceState, "add_log_records", unread)
+
+
+def _log_records_stand_as_they_came(patch: pytest.MonkeyPatch) -> None:
+    def as_they_came(span: Span, records: Iterable[LogRecord]) -> Span:
+        return msgspec.structs.replace(span, events=(*span.events, *map(as_event, records)))
+
+    patch.setattr("pipeline.stages.assemble.beside", as_they_came)
+
+
+def _log_records_are_no_facts(patch: pytest.MonkeyPatch) -> None:
+    facts = property(lambda self: len(self._hashes) + len(self.judgments) + len(self.feedback))
+    patch.setattr(TraceState, "facts", facts)
+
+
+def _log_records_are_not_read_back(patch: pytest.MonkeyPatch) -> None:
+    load = MemoryStore._load
+    patch.setattr(MemoryStore, "_load", lambda self, key: msgspec.structs.replace(load(self, key), log_records=()))
+
+
 MUTANTS: list[Mutate] = [
     _the_last_version_of_a_span_wins,
     _nothing_is_retired,
@@ -75,13 +115,18 @@ MUTANTS: list[Mutate] = [
     _closed_traces_are_not_looked_up,
     _the_sample_is_drawn_by_chance,
     _the_last_receipt_counts,
+    _log_records_before_their_span_are_lost,
+    _log_records_of_a_read_span_change_nothing,
+    _log_records_stand_as_they_came,
+    _log_records_are_no_facts,
+    _log_records_are_not_read_back,
 ]
 
 
 @pytest.mark.parametrize("mutate", MUTANTS, ids=lambda mutate: mutate.__name__.strip("_").replace("_", " "))
 def test_a_broken_product_breaks_the_law(mutate: Mutate, monkeypatch: pytest.MonkeyPatch) -> None:
     @settings(
-        max_examples=400,
+        max_examples=1500,
         deadline=None,
         derandomize=True,
         database=None,

@@ -22,6 +22,8 @@ class Position(msgspec.Struct):
     done_offset: int
     time_ns: int = 0
     """Of the last record that was done with; 0 where none was."""
+    taken_ns: int = 0
+    """Of the last record that was taken since the partition was last caught up; 0 where none was."""
 
 
 class Assignment(msgspec.Struct):
@@ -39,9 +41,10 @@ class Assignment(msgspec.Struct):
             return False
         return True if offset == position.next_offset else None
 
-    def took(self, partition: Partition, offset: int) -> None:
-        """Take note that the next record was taken."""
-        self.positions[partition].next_offset = offset + 1
+    def took(self, partition: Partition, offset: int, time_ns: int = 0) -> None:
+        """Take note that the next record, of this time, was taken."""
+        position = self.positions[partition]
+        position.next_offset, position.taken_ns = offset + 1, time_ns
 
     def done(self, partition: Partition, offset: int, time_ns: int) -> None:
         """Take note that all that is to be done with a record, and with those before it, is done."""
@@ -52,6 +55,20 @@ class Assignment(msgspec.Struct):
         """Go on at an offset: the broker has nothing before it any more."""
         position = self.positions[partition]
         position.next_offset = position.done_offset = offset
+
+    def behind(self, ends: Mapping[Partition, int]) -> int:
+        """Return how many records are there and not done with."""
+        return sum(max(0, ends[partition] - position.done_offset) for partition, position in self.positions.items())
+
+    def oldest_unread(self, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return the time of the oldest record that waits, by partition that is not caught up, as far as it is known.
+
+        It is that of the record which is in work or was last, and never that of one before a silence: nothing waited then.
+        """
+        for partition, position in self.positions.items():
+            if position.done_offset >= ends[partition]:
+                position.taken_ns = 0
+        return {partition: position.taken_ns for partition, position in self.positions.items() if position.taken_ns}
 
     def partition_times(self, wall: int, ends: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return what time it is in each partition: ``wall``, read before ``ends``, where all is done; else its last record's.

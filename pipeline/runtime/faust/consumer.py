@@ -20,9 +20,11 @@ from collectors.kafka.records import Incoming
 from pipeline.config.kafka import KafkaSettings
 from pipeline.model.time import SECOND
 from pipeline.model.topology import Node
+from pipeline.runtime.backlog import Backlog
 from pipeline.runtime.clock import Clock, Times
 from pipeline.runtime.faust.application import application
 from pipeline.runtime.faust.assignment import Assignment, Partition, Position, first_positions
+from pipeline.runtime.faust.transport import incoming
 from pipeline.runtime.fence import Fence, LostOwnershipError
 from pipeline.runtime.holding import Hold, Holding
 
@@ -32,7 +34,6 @@ WITHIN: Final = 0.02
 """Seconds between looks at what was buffered."""
 BEAT: Final = 0.25
 """Seconds between ticks: silence must close traces and clear gates too."""
-MILLISECOND_NS: Final = 1_000_000
 FIRST_DELAY: Final = 0.5
 GREATEST_DELAY: Final = 30.0
 UNHEARD_NS: Final = 90 * SECOND
@@ -63,6 +64,8 @@ class Consumer:
         self._unacknowledged: dict[Partition, deque[faust.EventT[bytes]]] = {}
         self._ticker: asyncio.Task[None] | None = None
         self._unheard_ns = 0
+        self._behind = 0
+        self.backlog: Final = Backlog(node.name, settings.retention)
         self._deaf: RuntimeError | None = None
         self._app.on_partitions_revoked.connect(self._revoked, weak=False)
         self._app.on_rebalance_complete.connect(self._rebalanced, weak=False)
@@ -78,6 +81,11 @@ class Consumer:
     def owned(self) -> frozenset[Partition]:
         """The partitions that are owned and read back."""
         return frozenset(self._assignment.positions) if self._assignment is not None else frozenset()
+
+    @property
+    def behind(self) -> int:
+        """Records of the owned partitions that were there at the last beat and are not done with."""
+        return self._behind if self._assignment is not None else 0
 
     @property
     def failed(self) -> BaseException | None:
@@ -200,8 +208,8 @@ class Consumer:
             if expected is None:
                 gaps.add(message.partition)
             elif expected:
-                wanted.append(_incoming(message))
-                assignment.took(message.partition, message.offset)
+                wanted.append(incoming(message))
+                assignment.took(message.partition, message.offset, wanted[-1].timestamp_ns)
                 self._unacknowledged[message.partition].append(event)
         if wanted:
             assignment.fence.check()
@@ -260,7 +268,10 @@ class Consumer:
         except Exception as error:  # noqa: BLE001 - whatever a client raises while its broker is away
             log.warning("the ends of partitions are unknown", stage=self.node.name, error=repr(error))
             return None
-        return Times(assignment.partition_times(wall, {tp.partition: end or 0 for tp, end in ends.items()}), wall)
+        known = {tp.partition: end or 0 for tp, end in ends.items()}
+        self._behind = assignment.behind(known)
+        self.backlog.look(assignment.oldest_unread(known), wall)
+        return Times(assignment.partition_times(wall, known), wall)
 
     async def _safely(self, assignment: Assignment, work: Awaitable[None]) -> None:
         """No exception leaves a loop: after one that nobody foresaw, everything is read back from the store and taken again.
@@ -275,16 +286,3 @@ class Consumer:
             log.exception("a stage starts over from what is stored", stage=self.node.name, error=repr(error))
             if assignment.fence.stands:
                 await self._take_over()
-
-
-def _incoming(message: faust.types.tuples.Message) -> Incoming:
-    headers = message.headers or ()
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return Incoming(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        timestamp_ns=round(message.timestamp * 1000) * MILLISECOND_NS,
-        value=message.value or b"",
-        headers=tuple((str(name), bytes(value or b"")) for name, value in pairs),
-    )

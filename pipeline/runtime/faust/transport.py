@@ -1,11 +1,15 @@
 """Transport: Faust's own, mended where it commits what nobody has done, ends a worker for nothing, or lets two threads meet."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import faust
 from faust.transport.drivers import aiokafka
 from faust.types import TP
+
+from collectors.kafka.records import Incoming
+
+MILLISECOND_NS: Final = 1_000_000
 
 
 class InOrder(aiokafka.Consumer):
@@ -72,3 +76,17 @@ def consume_in_order(app: faust.App) -> None:
     """Have an app use this transport; before it is started."""
     settings: Any = app.conf
     app.transport = Transport(settings.broker_consumer, app)
+
+
+def incoming(message: faust.types.tuples.Message) -> Incoming:
+    """Return a record as the stages read it."""
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return Incoming(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        timestamp_ns=round(message.timestamp * 1000) * MILLISECOND_NS,
+        value=message.value or b"",
+        headers=tuple((str(name), bytes(value or b"")) for name, value in pairs),
+    )

@@ -52,6 +52,8 @@ MISTAKES = [
     (("demo", "--keep", "full"), "--keep: full is not empty; name a folder that does not exist yet"),
     (("demo", "--traces", "empty"), "there are no recorded traces in empty"),
     (("golden",), "export"),
+    (("feedback", "ab", "--value", "up", "--endpoint", "http://127.0.0.1:1"), "http://127.0.0.1:1/api/feedback does not answer"),
+    (("feedback", "ab"), "Missing option '--value'"),
     (("nonsense",), "No such command 'nonsense'"),
 ]
 

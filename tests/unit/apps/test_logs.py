@@ -7,7 +7,7 @@ import logging
 import pytest
 import structlog
 
-from pipeline.apps.logs import log_to_stderr
+from pipeline.apps.logs import LONGEST, log_to_stderr
 
 FORGED = 'x\n{"event": "all is well"}\x1b[2J\u202e'
 
@@ -52,3 +52,48 @@ def test_in_a_terminal_no_value_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[2J" not in shown
     assert "\u202e" not in shown
     assert secret not in shown, "a traceback must not show what variables hold"
+
+
+LINE_ENDS = "a\r\nb\x85c\u2028d\u2029e\x0bf\x0cg\x1b]0;title\x07h"
+
+
+@pytest.mark.usefixtures("own_process")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_end_of_a_line_in_a_value_is_one(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    log_to_stderr()
+    structlog.get_logger().warning("refused", agent=LINE_ENDS, path=[LINE_ENDS], header={"x": LINE_ENDS})
+    logging.getLogger("a.library").error("could not handle %r", LINE_ENDS)
+    assert len(stream.getvalue().splitlines()) == 2  # splitlines knows them all
+    assert not {"\x1b]", "\x07", "\x85", "\u2028", "\u2029"} & set(stream.getvalue())
+
+
+@pytest.mark.usefixtures("own_process")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_secrets_are_masked_whoever_logs_them(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    log_to_stderr()
+    key = "AKIAIOSFODNN7EXAMPLE"
+    header = {"cookie": "hunter2"}
+    structlog.get_logger().warning("refused", reason=f"bad {key}", nested={"a": [key]}, error=ValueError(key), header=header)
+    logging.getLogger("a.library").error("Authorization: Bearer %s", "abcdef0123456789")
+    try:
+        int(key)
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    shown = stream.getvalue()
+    assert shown.count("[redacted:aws]") == 4
+    assert not [secret for secret in (key, "hunter2", "abcdef0123456789") if secret in shown]
+
+
+@pytest.mark.usefixtures("own_process")
+def test_a_long_value_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    log_to_stderr()
+    structlog.get_logger().warning("refused", reason="x" * 1_000_000, parts=["y" * 1_000_000])
+    event = json.loads(stream.getvalue())
+    assert event["reason"] == "x" * (LONGEST // 2) + "…" + "x" * (LONGEST // 2)
+    assert len(event["parts"]) == LONGEST + 1

@@ -6,24 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import T0
+from builders import T0, a_log_record, a_span
 from msgspec.structs import replace
 from unit.clickhouse.records import Recorder, a_run, a_run_version, a_version
 
 from pipeline.config.store import StoreSettings
 from pipeline.errors import ConfigurationError
 from pipeline.model.time import MINUTE
+from pipeline.model.version import TraceVersion
 from pipeline.model.window import Notification, Transition
 from sinks.clickhouse.connection import ClickHouse, Row, connect
+from sinks.clickhouse.fact_rows import span_row
+from sinks.clickhouse.facts import insert_log_records
 from sinks.clickhouse.gate_rows import notification_row
 from sinks.clickhouse.gates import notifications, write_notifications
 from sinks.clickhouse.migrate import Migration, migrate, shipped
-from sinks.clickhouse.recovery import misplaced_traces
+from sinks.clickhouse.recovery import misplaced_traces, unfinished_traces
 from sinks.clickhouse.rows import insert
+from sinks.clickhouse.run_finder import last_of
 from sinks.clickhouse.run_rows import run_rows, trace_row
+from sinks.clickhouse.traces import load
 
 NAMES = [one.name for one in shipped()]
-REPEATABLE = r"CREATE TABLE IF NOT EXISTS |ALTER TABLE \w+ (ADD (COLUMN|INDEX) IF NOT EXISTS|MATERIALIZE INDEX) "
+REPEATABLE = (
+    r"CREATE TABLE IF NOT EXISTS |ALTER TABLE \w+ (ADD (COLUMN|INDEX) IF NOT EXISTS|MATERIALIZE INDEX|MODIFY (TTL|SETTING)) "
+)
 
 
 @pytest.fixture
@@ -122,16 +129,47 @@ def test_notifications_from_before_their_agent_was_kept_are_nobodys(engine: Clic
     assert notifications(engine) == [replace(noted, attempts=1)]
 
 
+def _without_its_beginning(version: TraceVersion) -> Row:
+    """The row of a trace as it was stored before migration 7."""
+    row = trace_row(version)
+    assert row is not None
+    return {name: value for name, value in row.items() if name != "first_received_at"}
+
+
+def test_traces_from_before_their_beginning_was_kept_began_at_the_latest_when_they_closed(engine: ClickHouse) -> None:
+    migrate(engine, shipped()[:6])
+    insert(engine, "traces", [_without_its_beginning(a_version(a_run_version(a_run("old"), 4), facts=1, closed_ns=T0))])
+    assert migrate(engine) == NAMES[6:]
+    key = ("old", a_run("old").trace_id)
+    assert load(engine, [key])[key].first_received_ns == T0
+
+
 def test_traces_from_before_their_insertion_was_kept_are_searched_for_runs_that_never_were(engine: ClickHouse) -> None:
     migrate(engine, shipped()[:3])
-    whole = trace_row(a_version(a_run_version(a_run("old"), 12), facts=3))
-    assert whole is not None
+    whole = _without_its_beginning(a_version(a_run_version(a_run("old"), 12), facts=3))
     insert(engine, "runs", run_rows(a_version(a_run_version(a_run("old", head="a2"), 4))))
     insert(engine, "traces", [whole])
     migrate(engine)
     (row,) = engine.query("SELECT trace_id, toInt64(toUnixTimestamp64Nano(now64(9))) AS now FROM traces")
     assert misplaced_traces(engine) == [("old", row["trace_id"])]
     assert misplaced_traces(engine, since_ns=row["now"] - MINUTE) == [("old", row["trace_id"])], "once more than needed"
+
+
+def test_a_database_from_before_log_records_has_no_log_records_and_its_traces_as_they_were(engine: ClickHouse) -> None:
+    migrate(engine, shipped()[:4])
+    span = a_span(project="old")
+    whole = _without_its_beginning(a_version(a_run_version(a_run("old"), 4), facts=1))
+    insert(engine, "spans", [span_row(span)])
+    insert(engine, "runs", run_rows(a_version(a_run_version(a_run("old"), 4), facts=1)))
+    insert(engine, "traces", [whole])
+    assert migrate(engine) == NAMES[4:]
+    key = ("old", span.trace_id)
+    assert load(engine, [key])[key].spans == (span,)
+    assert unfinished_traces(engine) == []
+    assert last_of(engine, "old", "conversation-7") == (span.trace_id, a_run("old").run_id)
+    insert_log_records(engine, [a_log_record(project="old")])
+    assert unfinished_traces(engine) == [key]
+    assert load(engine, [key])[key].log_records == (a_log_record(project="old"),)
 
 
 def test_comments_and_layout_are_not_what_a_migration_says() -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from builders import T0, a_span
+from builders import T0, a_log_record, a_span
 from msgspec.structs import replace
 from unit.clickhouse.records import COHORT, M0, Recorder, a_result, a_run, a_run_version, a_version, retire, retract
 
@@ -13,7 +13,7 @@ from pipeline.model.run import Cohort, Place, RunClass
 from pipeline.model.time import DAY, MINUTE
 from pipeline.model.version import Retired
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
+from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_log_records, insert_spans
 from sinks.clickhouse.recovery import misplaced_traces, open_traces, open_traces_of, pending_traces, unfinished_traces
 from sinks.clickhouse.rows import insert
 from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows, trace_row
@@ -147,6 +147,7 @@ def test_a_run_that_never_was_is_looked_for_in_traces_with_a_run_or_a_last_word_
     ("table", "column"),
     [
         ("spans", "received_at"),
+        ("log_records", "received_at"),
         ("judgments", "judged_at"),
         ("feedback", "received_at"),
         ("runs", "inserted_at"),
@@ -156,6 +157,7 @@ def test_a_run_that_never_was_is_looked_for_in_traces_with_a_run_or_a_last_word_
 def test_what_is_new_is_found_by_an_index(database: ClickHouse, table: str, column: str) -> None:
     """Reading every part there is would make a start cost more as history grows."""
     insert_spans(database, [a_span(project="index")])
+    insert_log_records(database, [a_log_record(project="index")])
     insert_judgments(database, [Judgment("index", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)])
     insert_feedback(database, [Feedback("index", TRACE, "f", -1.0, received_ns=T0)])
     write(database, [a_version(a_run_version(a_run("index")))])

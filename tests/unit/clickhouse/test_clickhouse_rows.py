@@ -15,12 +15,16 @@ from unit.clickhouse.records import (
 )
 
 from pipeline.model.contract import Contract
+from pipeline.model.log_record import LogRecord
+from pipeline.model.log_record import seal as seal_log
 from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.span import Event, Link, Span, seal
 from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import Retraction
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.facts import bury, insert_contracts, insert_feedback, insert_judgments, insert_spans
+from sinks.clickhouse.dead_letters import bury
+from sinks.clickhouse.facts import insert_contracts, insert_feedback, insert_judgments, insert_log_records, insert_spans
 from sinks.clickhouse.run_rows import run_rows, tool_calls_of
 from sinks.clickhouse.traces import load
 from sinks.clickhouse.writer import write
@@ -74,6 +78,39 @@ def test_a_span_read_back_has_the_content_hash_it_was_stored_under(database: Cli
         key = span.span_id, span.content_hash
         least[key] = min(least.get(key, span.received_ns), span.received_ns)
     assert {(span.span_id, span.content_hash): span.received_ns for span in read} == least
+
+
+log_records = st.builds(
+    LogRecord,
+    project=st.just(""),
+    trace_id=st.just("ab" * 16),
+    span_id=st.sampled_from(["00000000000000a1", "00000000000000a2"]),
+    event_name=text,
+    time_ns=moment,
+    received_ns=st.integers(0, 2**63 - 1),
+    position=st.integers(0, 2**32 - 1),
+    severity=st.integers(-(2**31), 2**31 - 1),
+    body=plain,
+    attributes=attributes,
+    resource=attributes,
+    scope_name=text,
+    scope_version=text,
+    dropped=st.integers(0, 2**32),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some=st.lists(log_records, min_size=1, max_size=4))
+def test_a_log_record_read_back_is_what_was_stored_as_it_was_first_received(database: ClickHouse, some: list[LogRecord]) -> None:
+    project = next(projects)
+    sealed = [seal_log(replace(record, project=project)) for record in some]
+    insert_log_records(database, sealed)
+    read = load(database, [(project, "ab" * 16)])[project, "ab" * 16].log_records
+    assert all(seal_log(record) == record for record in read)
+    least: dict[str, int] = {}
+    for record in sealed:
+        least[record.content_hash] = min(least.get(record.content_hash, record.received_ns), record.received_ns)
+    assert {record.content_hash: record.received_ns for record in read} == least
 
 
 def test_the_least_receipt_of_a_span_wins_in_whatever_order_it_comes(database: ClickHouse) -> None:
@@ -188,7 +225,7 @@ def test_a_contract_is_found_by_its_hash(database: ClickHouse) -> None:
 
 def test_what_could_not_be_processed_keeps_its_bytes_once(database: ClickHouse) -> None:
     for _ in range(2):
-        bury(database, "buried", "assemble", "it broke", b"\x00\xff\xfe")
+        bury(database, [DeadLetter("buried", "assemble", "it broke", b"\x00\xff\xfe")])
     rows = database.query("SELECT hex(body) AS body, reason FROM dead_letters FINAL WHERE project = 'buried'")
     assert rows == [{"body": "00FFFE", "reason": "it broke"}]
 

@@ -58,6 +58,20 @@ class TestMistakes:
         )
         assert "policy_and_safety" in told
 
+    def test_spans_that_would_expire_before_a_worker_reads_them(self, loaded: Read) -> None:
+        found = loaded("""
+            retention: {spans: 10d, projects: {shop: 8d, other: 9d}}
+            kafka: {brokers: ["localhost:9092"], retention: 9d}
+            """).mistakes
+        assert only(found) == (
+            "t:1: retention.projects.shop: is 8d, and records of Kafka are read for 9d: some would expire before they are graded; "
+            "write 9d or more, or a shorter kafka.retention"
+        )
+
+    @pytest.mark.parametrize("written", ["spans: 6d", "projects: {shop: 167h}"])
+    def test_a_retention_that_is_too_short(self, loaded: Read, written: str) -> None:
+        assert "write 7d or more" in only(loaded(f"retention: {{{written}}}").mistakes)
+
     def test_a_gate_on_a_dimension_that_its_agent_lacks(self, loaded: Read) -> None:
         told = only(
             loaded("""

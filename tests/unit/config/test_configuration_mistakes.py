@@ -27,7 +27,7 @@ KEYS = [
     pytest.param(
         "stor: {}",
         "tracegrade.yaml:1: stor: unknown key; did you mean `store`? "
-        "Known here: project, store, kafka, worker, receiver, assemble, agents, judge, gates, alerts",
+        "Known here: project, store, retention, kafka, worker, bridge, receiver, redaction, assemble, agents, judge, gates, alerts",
         id="unknown, near a known one",
     ),
     pytest.param(
@@ -43,7 +43,7 @@ KEYS = [
         store:
           colour: blue
         """,
-        "tracegrade.yaml:2: store.colour: unknown key; known here: path, url, password_env, database",
+        "tracegrade.yaml:2: store.colour: unknown key; known here: path, url, password_env, database, min_free",
         id="known nowhere",
     ),
     pytest.param(

@@ -43,7 +43,10 @@ def test_the_schema_would_object_to_a_key_that_compose_does_not_know() -> None:
 
 
 def test_there_is_what_an_installation_needs() -> None:
-    assert set(services()) == {"kafka", "clickhouse", "topics", "collector-1", "collector-2", "worker", "judge", "grafana"}
+    assert set(services()) == {"kafka", "clickhouse", "topics", "collector-1", "collector-2", "bridge", "worker", "judge"} | {
+        "grafana"
+    }
+    assert services()["bridge"]["profiles"] == ["bridge"], "who has no Collector needs no bridge"
     assert services()["worker"]["deploy"]["replicas"] == 2
 
 
@@ -88,7 +91,7 @@ def test_a_service_waits_for_what_it_needs(name: str) -> None:
 
 
 def test_topics_are_there_before_anybody_uses_them() -> None:
-    for name in ("collector-1", "collector-2", "worker"):
+    for name in ("collector-1", "collector-2", "bridge", "worker"):
         assert "topics" in services()[name]["depends_on"]
     assert "kafka" in services()["topics"]["depends_on"]
     assert "clickhouse" in services()["worker"]["depends_on"]

@@ -37,8 +37,9 @@ def test_a_process_is_given_only_the_secrets_that_it_uses() -> None:
     given = {name: set(one.get("environment", {})) for name, one in ours().items()}
     assert given == {
         "topics": set(),
-        "collector-1": {"TRACEGRADE_KEY"},
-        "collector-2": {"TRACEGRADE_KEY"},
+        "bridge": set(),
+        "collector-1": {"TRACEGRADE_KEY", "CLICKHOUSE_PASSWORD"},
+        "collector-2": {"TRACEGRADE_KEY", "CLICKHOUSE_PASSWORD"},
         "worker": {"CLICKHOUSE_PASSWORD", "JUDGE_API_KEY"},
         "judge": set(),
     }

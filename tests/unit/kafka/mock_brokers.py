@@ -35,6 +35,7 @@ def _library() -> Any:
         ("rd_kafka_mock_broker_set_down", number, [pointer, number]),
         ("rd_kafka_mock_broker_set_up", number, [pointer, number]),
         ("rd_kafka_mock_broker_set_rtt", number, [pointer, number, number]),
+        ("rd_kafka_mock_group_initial_rebalance_delay_ms", None, [pointer, ctypes.c_int32]),
         ("rd_kafka_test_fatal_error", number, [pointer, number, text]),
     ):
         function = getattr(library, name)
@@ -111,6 +112,7 @@ def mock_brokers() -> Iterator[MockBrokers]:
     handle = _lib.rd_kafka_new(_PRODUCER, conf, problem, len(problem))
     assert handle, problem.value
     cluster = _lib.rd_kafka_mock_cluster_new(handle, 1)
+    _lib.rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, 100)
     try:
         yield MockBrokers(cluster)
     finally:

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import Cohort
 from pipeline.model.span import Event, Link, Span, bytes_value, seal
@@ -82,6 +83,7 @@ def _any(noun: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy
 cohorts = st.builds(Cohort, *[st.text(max_size=4)] * 3)
 judgments = _any(Judgment)
 feedback = _any(Feedback)
+log_records = _any(LogRecord, trace_id=trace_ids, body=values, attributes=attributes, resource=resources)
 others: tuple[tuple[Topic, st.SearchStrategy[Any]], ...] = (
     (JUDGE, _any(JudgeRequest)),
     (TOUCHED, _any(Touched, cohort=cohorts)),

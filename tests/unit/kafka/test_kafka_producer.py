@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -55,6 +56,24 @@ async def test_what_is_acknowledged_is_stored_where_it_was_sent_to(brokers: Mock
         (record.partition, record.value, record.headers) for record in sent
     }
     assert len(stored) == 200
+
+
+async def test_whether_a_broker_answers_can_be_asked_at_any_time(brokers: MockBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collectors.kafka.producer._PING_S", 0.5)
+    producer = _producer(brokers)
+    with pytest.raises(TemporaryError, match="the producer is closed"):
+        await producer.ping()
+    async with producer:
+        assert await producer.ping() == "1 brokers"
+        brokers.down()
+        with pytest.raises(TemporaryError, match="no broker answers"):
+            await producer.ping()
+        brokers.up()
+        async with asyncio.timeout(20):
+            while True:
+                with suppress(TemporaryError):
+                    assert await producer.ping() == "1 brokers"
+                    break
 
 
 async def test_nothing_to_send_is_sent() -> None:

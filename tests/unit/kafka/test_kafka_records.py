@@ -7,7 +7,7 @@ import pytest
 from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.kafka.nouns import LAWS, feedback, judgments, ordered, others, spans, unreceived
+from unit.kafka.nouns import LAWS, feedback, judgments, log_records, ordered, others, spans, unreceived
 
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Incoming, Outgoing, decode, encode
 from pipeline.errors import PermanentError
@@ -39,7 +39,7 @@ def _check(topic: Topic, nouns: list[Any], partitions: int) -> list[Any]:
 
 
 @LAWS
-@given(st.lists(st.one_of(spans, judgments, feedback), max_size=5), partition_counts)
+@given(st.lists(st.one_of(spans, log_records, judgments, feedback), max_size=5), partition_counts)
 def test_whatever_concerns_a_trace_arrives_as_it_was_sent(nouns: list[Any], partitions: int) -> None:
     found = _check(TRACES, nouns, partitions)
     bare = [[unreceived(noun) if isinstance(noun, Span) else noun for noun in some] for some in (found, nouns)]
@@ -201,7 +201,11 @@ def test_a_record_that_says_nothing_is_refused_with_the_reason(
 
 
 @LAWS
-@given(st.binary(max_size=60), st.sampled_from([b"spans", b"judgment", b"feedback"]), st.none() | st.binary(max_size=4))
+@given(
+    st.binary(max_size=60),
+    st.sampled_from([b"spans", b"log_record", b"judgment", b"feedback"]),
+    st.none() | st.binary(max_size=4),
+)
 def test_no_bytes_raise_anything_but_permanent_error(value: bytes, kind: bytes, received_at: bytes | None) -> None:
     try:
         decode(_spans_record(value, kind=kind, received_at=received_at))

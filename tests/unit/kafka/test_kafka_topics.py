@@ -12,10 +12,11 @@ from kafka_broker import Broker
 
 from collectors.kafka import cluster
 from collectors.kafka.records import LARGEST_RECORD
-from collectors.kafka.topics import create, partitions
+from collectors.kafka.topics import create, partitions, retention_of
 from pipeline.config.kafka import KafkaSettings
 from pipeline.errors import ConfigurationError, TemporaryError
-from pipeline.model.topology import TOPICS, TRACES
+from pipeline.model.time import DAY
+from pipeline.model.topology import DEAD_LETTERS, TOPICS, TRACES
 
 NAMES = [topic.name for topic in TOPICS]
 
@@ -47,7 +48,7 @@ def test_every_topic_of_the_topology_is_declared_with_what_the_design_asks_for(e
     for name in NAMES:
         has = configuration(empty_broker, name)
         assert has["message.timestamp.type"] == "LogAppendTime"
-        assert has["retention.ms"] == "1209600000"
+        assert has["retention.ms"] == ("604800000" if name == DEAD_LETTERS.name else "1209600000")
         assert has["cleanup.policy"] == "delete"
         assert has["compression.type"] == "producer"
         assert has["min.insync.replicas"] == "1"
@@ -74,10 +75,24 @@ def test_declaring_again_changes_nothing(empty_broker: Broker) -> None:
 
 
 @pytest.mark.kafka
+def test_a_topic_that_others_write_is_made_where_it_is_missing_and_left_as_it_is_where_it_exists(empty_broker: Broker) -> None:
+    made = create(of(empty_broker), {}, ["otlp_spans"])
+    assert (made[-1].topic, made[-1].outcome, made[-1].partitions) == ("otlp_spans", "created", 4)
+    assert configuration(empty_broker, "otlp_spans")["max.message.bytes"] == str(LARGEST_RECORD)
+    assert retention_of(of(empty_broker), {}, ["otlp_spans"]) == 7 * DAY
+    again = create(of(empty_broker, retention="9d", partitions=8), {}, ["otlp_spans"])
+    assert (again[-1].outcome, again[-1].partitions, again[-1].warning) == ("unchanged", 4, "")
+    assert configuration(empty_broker, "otlp_spans")["retention.ms"] == "604800000"
+
+
+@pytest.mark.kafka
 def test_a_changed_setting_is_brought_to_the_topics_that_exist_and_said(empty_broker: Broker) -> None:
     create(of(empty_broker), {})
     report = create(of(empty_broker, retention="8d"), {})
-    assert {(one.outcome, one.altered) for one in report} == {("altered", ("retention.ms: 604800000 -> 691200000",))}
+    altered = ("altered", ("retention.ms: 604800000 -> 691200000",))
+    assert {one.topic: (one.outcome, one.altered) for one in report} == {
+        name: altered if name != DEAD_LETTERS.name else ("unchanged", ()) for name in NAMES
+    }
     until(lambda: configuration(empty_broker, TRACES.name)["retention.ms"] == "691200000")
 
 

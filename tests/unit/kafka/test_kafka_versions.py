@@ -9,6 +9,8 @@ import pytest
 
 from collectors.kafka.records import Incoming, decode
 from pipeline.errors import PermanentError
+from pipeline.model.log_record import LogRecord
+from pipeline.model.log_record import seal as seal_log
 from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
 from pipeline.model.run import Cohort
 from pipeline.model.span import Event, Link, Span, seal
@@ -81,6 +83,26 @@ NOUNS: dict[str, list[Any]] = {
             T0,
         ),
         Judgment("shop", TRACE, "r1", 8, "h", "c", "tone", Outcome.GRADER_ERROR, unresolved="grader_error", judged_ns=T0),
+    ],
+    "log_record": [
+        seal_log(
+            LogRecord(
+                "shop",
+                TRACE,
+                "eee19b7ec3c1b174",
+                "gen_ai.choice",
+                T0 + 2,
+                T0 + 7,
+                3,
+                9,
+                {"message": {"content": "é", "tool_calls": [None, 1, 0.5]}},
+                {"gen_ai.system": "openai", "yes": True, "bytes": {"bytesValue": "AP8="}},
+                {"service.name": "shop"},
+                "tracer",
+                "1.2",
+                4,
+            )
+        )
     ],
     "feedback": [Feedback("shop", TRACE, "f1", -1.0, "r1", "ann", "wrong", T0)],
     "judge_request": [

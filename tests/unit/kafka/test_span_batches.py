@@ -18,8 +18,10 @@ from unit.otlp.wire_forms import TRACE_ID, request, wire_span
 from collectors.kafka.producer import KafkaProducer
 from collectors.kafka.publisher import HOLD_S, SpanBatcher
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Outgoing, decode, span_parts
+from collectors.otlp import traces
 from collectors.otlp.keys import Keys
-from collectors.otlp.receiver import Encoding, Receiver
+from collectors.otlp.receiver import Receiver
+from collectors.otlp.signal import Encoding
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
 from pipeline.model.span import Span
 from pipeline.model.topology import TRACES
@@ -312,13 +314,13 @@ async def test_what_the_receiver_acknowledges_is_on_the_brokers() -> None:
         brokers.topic(TRACES.name, PARTITIONS)
         async with KafkaProducer(brokers.settings, {}) as producer:
             batcher = SpanBatcher(producer, PARTITIONS)
-            receiver = Receiver(batcher, lambda: 42, Keys({}, "shop"))
+            receiver = Receiver({traces.TRACES: batcher}, lambda: 42, Keys({}, "shop"))
             bodies = [
                 request(*(wire_span(trace_id=n.to_bytes(2) + TRACE_ID[2:], span_id=s.to_bytes(8)) for s in range(1, 11)))
                 for n in range(50)
             ]
             replies = await asyncio.gather(
-                *(receiver.export(body.SerializeToString(), Encoding.PROTOBUF, "shop") for body in bodies)
+                *(receiver.export(traces.TRACES, body.SerializeToString(), Encoding.PROTOBUF, "shop") for body in bodies)
             )
             stored = brokers.stored(TRACES.name, PARTITIONS)
     assert {reply.rejected for reply in replies} == {0}

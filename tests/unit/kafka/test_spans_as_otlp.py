@@ -11,8 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData as WireTracesData
 from unit.kafka.nouns import LAWS, attributes, ordered, spans, unreceived
 
 from collectors.otlp import protobuf
-from collectors.otlp.decoding import MAX_DEPTH
 from collectors.otlp.encode import TracesData, encode, parts
+from collectors.otlp.mending import MAX_DEPTH
 from pipeline.errors import PermanentError
 from pipeline.model.span import Event, Span, bytes_value, seal
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from unit.otlp.wire_forms import SPAN_ID, START, TRACE_ID, json_attribute, json_request
 
-from collectors.otlp.decoding import MAX_DEPTH
 from collectors.otlp.json import decode
+from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
 from pipeline.errors import PermanentError
 from pipeline.model.span import Span
 
@@ -143,12 +143,25 @@ def test_names_in_snake_case_are_read() -> None:
     assert (found.trace_id, found.start_ns, found.attributes) == (TRACE_ID.hex(), START, {"snake_case": "stays_as_it_is"})
 
 
-def test_text_that_is_not_utf8_costs_one_span() -> None:
-    good = json_request(name="good")
-    both = good.replace(
-        b'"spans": [', b'"spans": [' + plain_json.dumps({"name": "bad"}).encode().replace(b"bad", b"\xff") + b", "
+def test_text_that_is_not_utf8_is_kept_with_replacement_characters() -> None:
+    assert _only(json_request(name="NAME").replace(b"NAME", b"fiv\xff\xfe \xed\xa0\x80")).name.startswith(
+        "fiv\ufffd\ufffd \ufffd"
     )
-    decoded = decode(both, "p", 1)
+
+
+@pytest.mark.parametrize("levels", [300, 2000, 200_000])
+def test_what_is_nested_as_deep_as_no_parser_goes_costs_one_value(levels: int) -> None:
+    deep = b'{"arrayValue":{"values":[' * levels + b"]}}" * levels
+    body = json_request(attributes=[{"key": "a", "value": "DEEP"}, {"key": "b", "value": {"intValue": 1}}])
+    found = _only(body.replace(b'"DEEP"', deep)).attributes
+    for _ in range(MAX_DEPTH):
+        (found["a"],) = found["a"]
+    assert found == {"a": TOO_DEEP, "b": 1}
+
+
+def test_a_span_that_is_nothing_but_brackets_costs_itself_alone() -> None:
+    body = json_request(name="good").replace(b'"spans": [', b'"spans": [' + b"[" * 100_000 + b"]" * 100_000 + b", ")
+    decoded = decode(body, "p", 1)
     assert ([span.name for span in decoded.spans], decoded.rejected) == (["good"], 1)
 
 
@@ -163,7 +176,7 @@ def test_text_that_is_not_utf8_costs_one_span() -> None:
         b"\xef\xbb\xbf{}",
         b'{"resourceSpans": {}}',
         b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"x": NaN}]}]}]}',
-        b'{"resourceSpans": [{"scopeSpans": [{"spans": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]}]}",
+        b'{"resourceSpans": [{"scopeSpans": [{"spans": ' + b"[" * 100_000 + b"}]}]}",
         b"\x0a\x00",
     ],
     ids=lambda body: repr(body[:40]),
@@ -186,7 +199,9 @@ def _nested(levels: int, container: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("container", ["arrayValue", "kvlistValue"])
-def test_a_value_may_nest_to_the_limit_and_one_level_more_costs_the_span(container: str) -> None:
-    assert "a" in _only(json_attribute(_nested(MAX_DEPTH, container))).attributes
-    for levels in (MAX_DEPTH + 1, 200):
-        assert "nested deeper than 32 levels" in _refused(json_attribute(_nested(levels, container)))
+def test_a_value_may_nest_to_the_limit_and_what_is_deeper_is_replaced(container: str) -> None:
+    for levels, kept in ((MAX_DEPTH, "deep"), (MAX_DEPTH + 1, TOO_DEEP), (200, TOO_DEEP)):
+        value = _only(json_attribute(_nested(levels, container))).attributes["a"]
+        for _ in range(MAX_DEPTH):
+            value = value[0] if container == "arrayValue" else value["k"]
+        assert value == kept

@@ -5,7 +5,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from unit.otlp.wire_forms import request, text, wire_span
 
 from collectors.otlp import protobuf
-from collectors.otlp.decoding import MAX_DEPTH, MAX_SPAN
+from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
 from pipeline.errors import PermanentError
 
 PLACEHOLDER = "five!"
@@ -23,17 +23,13 @@ def _with_bytes(where: str, raw: bytes) -> bytes:
     return message.SerializeToString().replace(PLACEHOLDER.encode(), raw)
 
 
-def test_text_that_is_not_utf8_costs_one_span_and_not_the_request() -> None:
-    decoded = protobuf.decode(_with_bytes("attribute", b"fiv\xff\xfe"), "p", 1)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["before", "after"], 1)
-    assert "UTF-8" in decoded.message
-
-
-@pytest.mark.parametrize("where", ["resource", "scope"])
-def test_a_resource_or_scope_that_is_not_utf8_costs_its_spans(where: str) -> None:
-    decoded = protobuf.decode(_with_bytes(where, b"fiv\xff\xfe") + request(wire_span(name="fine")).SerializeToString(), "p", 1)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["fine"], 3)
-    assert where in decoded.message
+@pytest.mark.parametrize("where", ["attribute", "resource", "scope"])
+def test_text_that_is_not_utf8_is_kept_with_replacement_characters(where: str) -> None:
+    decoded = protobuf.decode(_with_bytes(where, b"fiv\xff\xfe"), "p", 1)
+    assert ([span.name for span in decoded.spans], decoded.rejected) == (["before", "odd", "after"], 0)
+    odd = decoded.spans[1]
+    found = {"attribute": odd.attributes.get("a"), "resource": odd.resource["service.name"], "scope": odd.scope_name}
+    assert found[where] == "fiv\ufffd\ufffd"
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"garbage", b'{"resourceSpans": []}'], ids=repr)
@@ -66,13 +62,15 @@ def _request_with_nested_maps(levels: int, *, in_event: bool) -> bytes:
 
 
 @pytest.mark.parametrize("in_event", [False, True], ids=["attribute", "event"])
-def test_a_map_may_nest_to_the_limit_and_one_level_more_costs_one_span(in_event: bool) -> None:
-    assert [span.name for span in protobuf.decode(_request_with_nested_maps(MAX_DEPTH, in_event=in_event), "p", 1).spans] == [
-        "deep",
-        "other",
-    ]
-    decoded = protobuf.decode(_request_with_nested_maps(MAX_DEPTH + 1, in_event=in_event), "p", 1)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["other"], 1)
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1, 100, 2000])
+def test_a_map_may_nest_to_the_limit_and_what_is_deeper_is_replaced(levels: int, in_event: bool) -> None:
+    decoded = protobuf.decode(_request_with_nested_maps(levels, in_event=in_event), "p", 1)
+    assert ([span.name for span in decoded.spans], decoded.rejected) == (["deep", "other"], 0)
+    deep = decoded.spans[0]
+    value = (deep.events[0] if in_event else deep).attributes["deep"]
+    for _ in range(MAX_DEPTH):
+        value = value["k"]
+    assert value == ("deep" if levels == MAX_DEPTH else TOO_DEEP)
 
 
 def test_no_bytes_are_an_empty_request() -> None:
@@ -83,16 +81,3 @@ def test_traces_data_reads_the_same() -> None:
     message = request(wire_span())
     data = TracesData(resource_spans=message.resource_spans)
     assert protobuf.decode(data.SerializeToString(), "p", 1) == protobuf.decode(message.SerializeToString(), "p", 1)
-
-
-def test_a_span_that_no_record_could_hold_costs_itself_alone() -> None:
-    message = request(wire_span(name="before"), wire_span(attributes=[text("a", "x" * MAX_SPAN)]), wire_span(name="after"))
-    decoded = protobuf.decode(message.SerializeToString(), "p", 1)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["before", "after"], 1)
-    assert "a span is larger than" in decoded.message
-
-
-def test_a_resource_that_no_record_could_hold_costs_its_spans() -> None:
-    body = request(wire_span(), service="x" * MAX_SPAN).SerializeToString() + request(wire_span(name="fine")).SerializeToString()
-    decoded = protobuf.decode(body, "p", 1)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["fine"], 1)

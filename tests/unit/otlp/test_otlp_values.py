@@ -13,7 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
 from unit.otlp.wire_forms import SPAN_ID, START, TRACE_ID, as_json, request, text, wire_span
 
 from collectors.otlp import json, protobuf
-from collectors.otlp.decoding import MAX_DEPTH, Decoded
+from collectors.otlp.decoding import Decoded
+from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
 from pipeline.model.span import Event, Link, Span, seal
 
 Decode = Callable[[Message], Decoded]
@@ -173,21 +174,16 @@ def _nested(levels: int) -> AnyValue:
     return value
 
 
-def test_a_list_may_nest_to_the_limit_and_no_deeper(decode: Decode) -> None:
-    deep = KeyValue(key="deep", value=_nested(MAX_DEPTH))
-    span = _only(decode(request(wire_span(attributes=[deep], events=[WireSpan.Event(attributes=[deep])]))))
-    assert "deep" in span.attributes
-    too_deep = wire_span(attributes=[KeyValue(key="deep", value=_nested(MAX_DEPTH + 1))])
-    decoded = decode(request(too_deep, wire_span(name="other")))
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["other"], 1)
-
-
-def test_a_bad_resource_refuses_its_own_spans_only(decode: Decode) -> None:
-    message = request(wire_span(), wire_span())
-    message.resource_spans[0].resource.attributes.append(KeyValue(key="deep", value=_nested(MAX_DEPTH + 1)))
-    message.MergeFrom(request(wire_span(name="fine")))
-    decoded = decode(message)
-    assert ([span.name for span in decoded.spans], decoded.rejected) == (["fine"], 2)
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_a_list_may_nest_to_the_limit_and_what_is_deeper_is_replaced(decode: Decode, levels: int) -> None:
+    deep = KeyValue(key="deep", value=_nested(levels))
+    message = request(wire_span(attributes=[deep], events=[WireSpan.Event(attributes=[deep])]))
+    message.resource_spans[0].resource.attributes.append(deep)
+    span = _only(decode(message))
+    for value in (span.attributes["deep"], span.events[0].attributes["deep"], span.resource["deep"]):
+        for _ in range(MAX_DEPTH):
+            (value,) = value  # noqa: PLW2901 - one level further in
+        assert value == ("deep" if levels == MAX_DEPTH else TOO_DEEP)
 
 
 def test_a_request_without_spans_has_none(decode: Decode) -> None:

@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from unit.otlp.wire_forms import as_json, request, wire_span
 
-from collectors.otlp import receiver as receiver_module
-from collectors.otlp.decoding import Decoded
+from collectors.otlp import protobuf
 from collectors.otlp.keys import Keys
-from collectors.otlp.receiver import Encoding, Receiver, Reply
+from collectors.otlp.receiver import Receiver
+from collectors.otlp.signal import AnySignal, Encoding, Read, Reply
+from collectors.otlp.traces import TRACES
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.span import Span
 
@@ -28,11 +30,12 @@ class Events:
             raise self.failure
         self.spans.extend(spans)
 
-    def received(self, accepted: int, rejected: int) -> None:
-        self.seen.append(f"count {accepted} {rejected}")
+    def received(self, signal: AnySignal, read: Read[Any]) -> None:
+        assert signal is TRACES
+        self.seen.append(f"count {len(read.items)} {read.rejected}")
 
     def receiver(self) -> Receiver:
-        return Receiver(self, lambda: 7, Keys({}, "open"), on_received=self.received)
+        return Receiver({TRACES: self}, lambda: 7, Keys({}, "open"), on_received=self.received)
 
 
 MESSAGE = request(wire_span(name="a"), wire_span(trace_id=b"x"))
@@ -43,7 +46,7 @@ MESSAGE = request(wire_span(name="a"), wire_span(trace_id=b"x"))
 )
 async def test_spans_are_stored_then_counted_then_answered(encoding: Encoding, body: bytes) -> None:
     events = Events()
-    reply = await events.receiver().export(body, encoding, "shop")
+    reply = await events.receiver().export(TRACES, body, encoding, "shop")
     assert events.seen == ["store 1", "count 1 1"]
     assert (reply.rejected, reply.message[:27]) == (1, "1 of 2 spans were rejected:")
     assert [(span.project, span.received_ns) for span in events.spans] == [("shop", 7)]
@@ -52,8 +55,10 @@ async def test_spans_are_stored_then_counted_then_answered(encoding: Encoding, b
 async def test_a_request_without_acceptable_spans_does_not_trouble_the_store() -> None:
     events = Events(TemporaryError("down"))
     receiver = events.receiver()
-    assert await receiver.export(b"", Encoding.PROTOBUF, "shop") == Reply()
-    assert (await receiver.export(request(wire_span(trace_id=b"x")).SerializeToString(), Encoding.PROTOBUF, "shop")).rejected == 1
+    assert await receiver.export(TRACES, b"", Encoding.PROTOBUF, "shop") == Reply()
+    assert (
+        await receiver.export(TRACES, request(wire_span(trace_id=b"x")).SerializeToString(), Encoding.PROTOBUF, "shop")
+    ).rejected == 1
     assert events.seen == ["count 0 0", "count 0 1"]
 
 
@@ -61,21 +66,47 @@ async def test_a_request_without_acceptable_spans_does_not_trouble_the_store() -
 async def test_what_the_store_says_is_passed_on_and_nothing_is_counted(failure: Exception) -> None:
     events = Events(failure)
     with pytest.raises(type(failure), match=str(failure)):
-        await events.receiver().export(MESSAGE.SerializeToString(), Encoding.PROTOBUF, "shop")
+        await events.receiver().export(TRACES, MESSAGE.SerializeToString(), Encoding.PROTOBUF, "shop")
     assert events.seen == ["store 1"]
 
 
 async def test_a_large_request_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    decode = receiver_module._DECODERS[Encoding.PROTOBUF]
+    decode = TRACES.decoders[Encoding.PROTOBUF]
 
-    def watched(body: bytes, project: str, received_ns: int) -> Decoded:
+    def watched(*arguments: Any) -> Read[Span]:
         threads.append(threading.current_thread())
-        return decode(body, project, received_ns)
+        return decode(*arguments)
 
-    monkeypatch.setitem(receiver_module._DECODERS, Encoding.PROTOBUF, watched)
+    monkeypatch.setitem(TRACES.decoders, Encoding.PROTOBUF, watched)
     events = Events()
     for padding in (1, 2_000_000):
-        await events.receiver().export(request(wire_span(name="x" * padding)).SerializeToString(), Encoding.PROTOBUF, "shop")
+        await events.receiver().export(
+            TRACES, request(wire_span(name="x" * padding)).SerializeToString(), Encoding.PROTOBUF, "shop"
+        )
     assert [thread is threading.main_thread() for thread in threads] == [True, False]
     assert [len(span.name) for span in events.spans] == [1, 2_000_000]
+
+
+async def test_whatever_is_refused_for_good_is_handed_on_with_its_bytes() -> None:
+    events = Events()
+    told: list[Any] = []
+    receiver = Receiver({TRACES: events}, lambda: 7, Keys({}, "open"), on_refused=lambda *what: told.append(what))
+    await receiver.export(TRACES, MESSAGE.SerializeToString(), Encoding.PROTOBUF, "shop")
+    with pytest.raises(PermanentError):
+        await receiver.export(TRACES, b"{", Encoding.JSON, "other")
+    (project, signal, encoding, span), (*whose, whole) = told
+    assert (project, signal, encoding) == ("shop", TRACES, Encoding.PROTOBUF)
+    assert "traceId" in span.reason
+    assert protobuf.decode(span.body, "shop", 7).rejected == 1
+    assert (whose, whole.body) == (["other", TRACES, Encoding.JSON], b"{")
+
+
+async def test_what_has_to_be_sent_again_is_not_handed_on_yet() -> None:
+    told: list[Any] = []
+    receiver = Receiver(
+        {TRACES: Events(TemporaryError("down"))}, lambda: 7, Keys({}, "open"), on_refused=lambda *what: told.append(what)
+    )
+    with pytest.raises(TemporaryError):
+        await receiver.export(TRACES, MESSAGE.SerializeToString(), Encoding.PROTOBUF, "shop")
+    assert told == []

@@ -2,8 +2,11 @@
 
 import asyncio
 import gzip
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, Protocol
 
 import aiohttp
@@ -16,11 +19,19 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 from unit.otlp.wire_forms import as_json, request, wire_span
 
-from collectors.otlp.grpc import SERVICE, serve
+from collectors.otlp.grpc import GrpcServer, serve
 from collectors.otlp.http import routes, runner
 from collectors.otlp.keys import Keys
-from collectors.otlp.receiver import Encoding, Receiver
+from collectors.otlp.receiver import Receiver
+from collectors.otlp.signal import Encoding
+from collectors.otlp.traces import TRACES
+from pipeline.config.receiver import ReceiverSettings
 from pipeline.model.span import Span
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 LIMIT = 20_000
 NOW = 1_790_000_100_000_000_000
@@ -74,17 +85,25 @@ class Service:
     counted: list[tuple[int, int]]
     http_port: int
     grpc_port: int
+    receiver: Receiver
+    listening: GrpcServer
+    trouble: list[str]
+    """Why nothing can be accepted now."""
 
 
-async def serving(keys: dict[str, str]) -> AsyncIterator[Service]:
+@asynccontextmanager
+async def serving(keys: dict[str, str], **settings: Any) -> AsyncIterator[Service]:
+    """Serve a receiver with these settings on both transports."""
     store = Store()
+    trouble: list[str] = []
     counted: list[tuple[int, int]] = []
     receiver = Receiver(
-        store,
+        {TRACES: store},
         lambda: NOW,
         Keys(keys, "open"),
-        max_body=LIMIT,
-        on_received=lambda accepted, rejected: counted.append((accepted, rejected)),
+        ReceiverSettings.model_validate({"max_body": LIMIT, **settings}),
+        trouble=lambda: "; ".join(trouble),
+        on_received=lambda _, read: counted.append((len(read.items), read.rejected)),
     )
     application = web.Application()
     application.add_routes(routes(receiver))
@@ -92,20 +111,35 @@ async def serving(keys: dict[str, str]) -> AsyncIterator[Service]:
     await web_runner.setup()
     await web.TCPSite(web_runner, "127.0.0.1", 0).start()
     server = await serve(receiver, "127.0.0.1", 0)
-    yield Service(store, counted, web_runner.addresses[0][1], server.port)
-    store.open.set()
-    await server.server.stop(None)
-    await web_runner.cleanup()
+    try:
+        yield Service(store, counted, web_runner.addresses[0][1], server.port, receiver, server, trouble)
+    finally:
+        store.open.set()
+        await server.stop(None)
+        await web_runner.cleanup()
 
 
-OUTCOMES = {200: "ok", 400: "invalid", 401: "unauthenticated", 413: "too large", 503: "retry", 500: "failed"}
+OUTCOMES = {
+    200: "ok",
+    400: "invalid",
+    401: "unauthenticated",
+    403: "forbidden",
+    413: "too large",
+    429: "quota",
+    503: "retry",
+    500: "failed",
+}
 CODES = {
     grpc.StatusCode.INVALID_ARGUMENT: "invalid",
     grpc.StatusCode.UNAUTHENTICATED: "unauthenticated",
+    grpc.StatusCode.PERMISSION_DENIED: "forbidden",
     grpc.StatusCode.RESOURCE_EXHAUSTED: "too large",
     grpc.StatusCode.UNAVAILABLE: "retry",
     grpc.StatusCode.UNKNOWN: "failed",
 }
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
 
 
 def _details(status: Status) -> list[Message]:
@@ -124,16 +158,16 @@ class Http:
 
     port: int
     encoding: Encoding
-    compressed: bool
+    compression: str = ""
 
     async def __call__(self, body: Message | bytes, key: str | None = None) -> Answer:
         raw = self.write(body) if isinstance(body, Message) else body
         headers = {"Content-Type": self.encoding.value}
-        if self.compressed:
-            raw, headers["Content-Encoding"] = gzip.compress(raw), "gzip"
+        if self.compression:
+            raw, headers["Content-Encoding"] = COMPRESS[self.compression](raw), self.compression
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
-        async with aiohttp.ClientSession() as client, client.post(self.url, data=raw, headers=headers) as response:
+        async with aiohttp.ClientSession() as client, client.post(self.url, data=BytesIO(raw), headers=headers) as response:
             return self._read(response, await response.read())
 
     @property
@@ -174,7 +208,7 @@ class Grpc:
         metadata = (("authorization", f"Bearer {key}"),) if key is not None else ()
         compression = grpc.Compression.Gzip if self.compressed else grpc.Compression.NoCompression
         async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}", compression=compression) as channel:
-            export = channel.unary_unary(f"/{SERVICE}/Export", None, None)
+            export = channel.unary_unary(f"/{TRACES.service}/Export", None, None)
             try:
                 return Answer("ok", ExportTraceServiceResponse.FromString(await export(raw, metadata=metadata, timeout=30)))
             except grpc.aio.AioRpcError as error:
@@ -191,16 +225,19 @@ class Grpc:
         retry_after = next((detail.retry_delay.seconds for detail in details if isinstance(detail, RetryInfo)), None)
         if status.message:
             assert (status.code, status.message) == (error.code().value[0], error.details())
-        return Answer(CODES[error.code()], None, error.details() or "", retry_after, details)
+        outcome = "quota" if CODES[error.code()] == "too large" and retry_after else CODES[error.code()]
+        return Answer(outcome, None, error.details() or "", retry_after, details)
 
 
 TRANSPORTS: dict[str, Callable[[Service], Send]] = {
     "grpc": lambda service: Grpc(service.grpc_port, False),
     "grpc gzip": lambda service: Grpc(service.grpc_port, True),
-    "http protobuf": lambda service: Http(service.http_port, Encoding.PROTOBUF, False),
-    "http protobuf gzip": lambda service: Http(service.http_port, Encoding.PROTOBUF, True),
-    "http json": lambda service: Http(service.http_port, Encoding.JSON, False),
-    "http json gzip": lambda service: Http(service.http_port, Encoding.JSON, True),
+    "http protobuf": lambda service: Http(service.http_port, Encoding.PROTOBUF),
+    "http protobuf gzip": lambda service: Http(service.http_port, Encoding.PROTOBUF, "gzip"),
+    "http protobuf zstd": lambda service: Http(service.http_port, Encoding.PROTOBUF, "zstd"),
+    "http json": lambda service: Http(service.http_port, Encoding.JSON),
+    "http json gzip": lambda service: Http(service.http_port, Encoding.JSON, "gzip"),
+    "http json zstd": lambda service: Http(service.http_port, Encoding.JSON, "zstd"),
 }
 
 

@@ -70,9 +70,9 @@ class Store(MemoryStore):
         self._called("insert_feedback")
         await super().insert_feedback(feedback)
 
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         self._called("bury")
-        await super().bury(project, origin, reason, body)
+        await super().bury(letters)
 
     async def written(self, trace_keys: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         self.calls.append("written")

@@ -19,6 +19,17 @@ def an_assignment(**next_offsets: int) -> Assignment:
     return Assignment(GENERATION, Fence(), Gating.__new__(Gating), positions)
 
 
+def test_how_far_it_is_behind_is_what_is_there_and_not_done_with() -> None:
+    assignment = an_assignment(p0=5, p1=7)
+    assert assignment.behind({0: 5, 1: 7}) == 0
+    assert assignment.behind({0: 9, 1: 8}) == 5
+    assignment.took(0, 5)
+    assert assignment.behind({0: 9, 1: 8}) == 5
+    assignment.done(0, 5, T0)
+    assert assignment.behind({0: 9, 1: 8}) == 4
+    assert assignment.behind({0: 0, 1: 8}) == 1
+
+
 class Delivered(NamedTuple):
     """What the client hands over of one partition: the next records of its fetch, which may be of a former assignment."""
 

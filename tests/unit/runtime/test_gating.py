@@ -25,9 +25,9 @@ from pipeline.runtime.clock import ManualClock, Times
 from pipeline.runtime.gates import Owns
 from pipeline.runtime.gating import Gating
 from pipeline.runtime.holding import DeadLetters
-from pipeline.runtime.owner import _touched
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.stages.promote import case_id
+from pipeline.stages.turn import touched_by
 from sinks.memory_gates import MemoryGateStore
 
 PARTITIONS = 3
@@ -289,7 +289,7 @@ class Nodes:
     async def write(self, *versions: TraceVersion) -> None:
         """What owners of traces do."""
         await self.store.write(versions)
-        self.log.append([one for version in versions for one in sorted(_touched(version))], self.now)
+        self.log.append([one for version in versions for one in sorted(touched_by(version))], self.now)
 
     async def step(self) -> None:
         """Let every node take what there is, and do what is due."""

@@ -6,23 +6,24 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from builders import T0, a_span
+from builders import T0, a_log_record, a_span
 from unit.runtime.turns import a_while, until
 
 from pipeline.errors import PermanentError, TemporaryError
+from pipeline.model.result import Feedback
 from pipeline.model.span import Span
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.runtime import intake as module
 from pipeline.runtime.clock import ManualClock
-from pipeline.runtime.intake import Intake
+from pipeline.runtime.intake import Accepted, Intake
 
 
 class Store:
     """A store whose inserts wait until they are let go, and then work or fail."""
 
     def __init__(self) -> None:
-        self.begun: list[list[Span]] = []
-        self.stored: list[Span] = []
+        self.begun: list[list[Accepted]] = []
+        self.stored: list[Accepted] = []
         self.trouble: deque[BaseException] = deque()
         self.poison: Span | None = None
         self._goes = asyncio.Event()
@@ -30,7 +31,7 @@ class Store:
     def let_go(self) -> None:
         self._goes.set()
 
-    async def insert(self, spans: Sequence[Span]) -> None:
+    async def insert(self, spans: Sequence[Accepted]) -> None:
         self.begun.append(list(spans))
         await self._goes.wait()
         if self.trouble:
@@ -44,10 +45,10 @@ class World:
     def __init__(self) -> None:
         self.store = Store()
         self.clock = ManualClock(T0 + MINUTE)
-        self.handed: list[list[Span]] = []
+        self.handed: list[list[Accepted]] = []
         self.intake = Intake(self.store.insert, self._take, self.clock)
 
-    async def _take(self, spans: Sequence[Span]) -> None:
+    async def _take(self, spans: Sequence[Accepted]) -> None:
         assert all(span in self.store.stored for span in spans), "handed over before it was stored"
         self.handed.append(list(spans))
 
@@ -145,6 +146,23 @@ async def test_senders_are_asked_to_wait_while_the_backlog_is_full(monkeypatch: 
             await world.intake.store(spans(5))  # stored is not folded
         world.intake.folded(2)
         await world.intake.store(spans(5))
+
+
+async def test_spans_log_records_and_feedback_share_an_insert_and_hold_the_clock_alike() -> None:
+    async with a_world() as world:
+        first = [a_log_record(received_ns=T0 + SECOND)]
+        second = [Feedback("default", "ab" * 16, "f", 1.0, received_ns=T0 + 2 * SECOND)]
+        world.store.let_go()
+        requests = [asyncio.create_task(world.intake.store(some)) for some in (first, second, spans(1, 2, T0 + 3 * SECOND))]
+        await asyncio.gather(*requests)
+        assert [type(one).__name__ for one in world.store.stored] == ["LogRecord", "Feedback", "Span", "Span"]
+        assert world.intake.now() == T0 + SECOND
+        world.intake.folded(1)
+        await a_while()
+        assert world.intake.busy
+        world.intake.folded(3)
+        assert not world.intake.busy
+        assert world.intake.now() == world.clock.now()
 
 
 async def test_a_sender_that_went_away_does_not_stop_the_insert() -> None:

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from pipeline.model.golden import GoldenCase
 from pipeline.model.version import TraceVersion
 from pipeline.runtime.gates import Owns, everything
-from pipeline.runtime.owner import _touched
 from pipeline.runtime.promoter import promote
+from pipeline.stages.turn import touched_by
 from sinks.memory_gates import MemoryGateStore
 
 
@@ -21,7 +21,7 @@ class World:
     async def write(self, *versions: TraceVersion, owns: Owns = everything) -> int:
         """Write versions, and promote. Returns how many cases changed."""
         await self.store.write(versions)
-        return await promote(self.store, sorted({one for version in versions for one in _touched(version)}), owns)
+        return await promote(self.store, sorted({one for version in versions for one in touched_by(version)}), owns)
 
     async def cases(self) -> dict[str, GoldenCase]:
         return {case.input: case for case in await self.store.golden_cases("default")}

@@ -1,13 +1,17 @@
 """The pipeline's own numbers: what is unknown is not counted as 0, and OpenTelemetry is given the same as the status page."""
 
 import pytest
+from builders import a_span
 from msgspec.structs import replace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from unit.clickhouse.records import a_run, a_run_version, a_version
 
+from collectors.otlp.decoding import Decoded
+from collectors.otlp.traces import TRACES
 from pipeline.model.result import Judgment, Outcome
 from pipeline.model.run import RunClass
+from pipeline.model.span import TRUNCATED_FIELDS
 from pipeline.runtime.telemetry import Metric, Telemetry
 
 JUDGMENT = Judgment(
@@ -46,6 +50,16 @@ def test_what_a_judgment_cost_is_counted_where_it_is_known(telemetry: Telemetry)
         "tracegrade.judge.tokens input": 100,
         "tracegrade.judge.tokens output": 20,
         "tracegrade.judge.cost": 0.25,
+    }
+
+
+def test_spans_that_are_not_whole_are_counted(telemetry: Telemetry) -> None:
+    cut = {TRUNCATED_FIELDS: ["attributes.a"]}
+    telemetry.exported(TRACES, Decoded((a_span(), a_span(attributes=cut), a_span(resource=cut)), rejected=1))
+    assert telemetry.snapshot() == {
+        "tracegrade.spans.received": 3,
+        "tracegrade.spans.rejected": 1,
+        "tracegrade.spans.truncated": 2,
     }
 
 

@@ -11,10 +11,12 @@ from worlds import T0, World, agent, model, span
 
 from collectors.dialects import read
 from pipeline.errors import PermanentError, TemporaryError
+from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span, seal
 from pipeline.model.step import Step
 from pipeline.model.time import DAY, MINUTE, SECOND
+from pipeline.model.topology import DeadLetter
 from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from pipeline.runtime import guard
 from pipeline.runtime import owner as module
@@ -54,9 +56,9 @@ class Store(MemoryStore):
             raise PermanentError("the store cannot hold this")
         await super().write([replace(version, retired=()) if self.forgets_to_retire else version for version in versions])
 
-    async def bury(self, project: str, origin: str, reason: str, body: bytes) -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         self._called("bury")
-        await super().bury(project, origin, reason, body)
+        await super().bury(letters)
 
 
 class OwnerWorld(World):
@@ -165,6 +167,33 @@ async def test_trouble_that_is_not_temporary_is_raised() -> None:
 
 
 # Recovery
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["by this owner", "by the one before"])
+async def test_what_was_on_its_way_for_long_is_read_back_although_the_clocks_were_past_it(told: bool) -> None:
+    """A bridge's backlog and dead letters come with the time when they were received first."""
+    world = OwnerWorld()
+    world.now += DAY
+    await world.owner.tell_clocks(world.times)
+    if not told:
+        await world.crash()
+    await world.arrive(a_trace(0))
+    assert not world.store.live_runs(), "it was stored, folded and acknowledged, and not graded yet"
+    await world.crash()
+    await world.settle()
+    assert len(world.store.live_runs()) == 1
+
+
+async def test_feedback_that_was_on_its_way_for_long_is_read_back_too() -> None:
+    world = OwnerWorld()
+    await world.arrive(a_trace(0))
+    await world.settle()
+    world.now += DAY
+    await world.owner.tell_clocks(world.times)
+    await world.arrive([Feedback("default", trace_id(0), "f", -1.0, received_ns=T0)])
+    await world.crash()
+    await world.settle()
+    assert "thumbs_down" in world.store.live_runs()[0].failing
 
 
 async def test_open_traces_are_read_back_and_nothing_closes_before_a_quiet_period_has_passed() -> None:

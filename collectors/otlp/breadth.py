@@ -1,0 +1,160 @@
+"""Breadth: how many resources, scopes and items a request holds, counted before anything is made of them.
+
+A few hundred kilobytes can hold millions of empty spans, each of which would cost more memory than it was sent in (reliability R19, S10).
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from collectors.otlp.body import TooLargeError
+from collectors.otlp.json_mending import mended
+from collectors.otlp.signal import AnySignal, Encoding
+from pipeline.errors import PermanentError
+
+_SMALLEST: Final = 2
+"""Bytes of the smallest item, in both encodings."""
+_OBJECTS: Final = 40
+"""Objects or commas of JSON for each item that may be sent; with attributes as people write them, no 64 MiB hold as many."""
+_OTHERS: Final = 4
+"""Other fields around the items for each item that may be sent."""
+_VARINT: Final = 0
+_LENGTH: Final = 2
+"""Kinds of fields of protobuf."""
+_ITEM: Final = 2 << 3 | _LENGTH
+"""What stands before an item."""
+_MORE: Final = 0x80
+"""The bit of a byte that says that the number goes on."""
+_SIZES: Final = {1: 8, 5: 4}
+"""Bytes of the fields of protobuf that are as long as their kind says."""
+_LONGEST_VARINT: Final = 10
+
+
+def check_breadth(signal: AnySignal, body: bytes, encoding: Encoding, most: int) -> None:
+    """Refuse a request that holds more than ``most`` items, resources or scopes.
+
+    Raises:
+        TooLargeError: it does.
+        PermanentError: it is no OTLP request.
+    """
+    if len(body) <= _SMALLEST * most:
+        return
+    if encoding is Encoding.PROTOBUF:
+        _check_protobuf(body, most)
+    else:
+        _check_json(signal, body, most)
+
+
+def _check_protobuf(body: bytes, most: int) -> None:
+    scan = _Scan(body, most)
+    scopes = items = 0
+    try:
+        for resources, resource in enumerate(scan.parts(0, len(body), 1), start=1):
+            for scope in scan.parts(*resource, 2):
+                scopes += 1
+                items += scan.count(*scope, most - items)
+                if scopes > most:
+                    raise _too_many(most)
+            if resources > most:
+                raise _too_many(most)
+    except IndexError:
+        return  # it ends within a field: the parser says so, and better
+
+
+class _Scan:
+    """Steps over the fields of a message without reading what is in them."""
+
+    def __init__(self, body: bytes, most: int) -> None:
+        self._body = body
+        self._most = most
+        self._others = 0
+        """Fields that are not what was looked for, in the whole request."""
+
+    def count(self, at: int, end: int, most: int) -> int:
+        """Return how many items a scope holds. This loop is passed by every span of a large request."""
+        body, count = self._body, 0
+        while at < end and body[at] == _ITEM and count <= most:
+            size = body[at + 1]
+            at += 2
+            if size >= _MORE:
+                size, at = _varint(body, at - 1)
+            at += size
+            count += 1
+        if at < end and count <= most:  # something else among the items: the scope before them, a schema URL behind
+            count += sum(1 for _ in islice(self.parts(at, end, 2), most - count + 1))
+        if count > most:
+            raise _too_many(self._most)
+        return count
+
+    def parts(self, at: int, end: int, number: int) -> Iterator[tuple[int, int]]:
+        """Yield where each field of this number begins and ends."""
+        while at < end:
+            tag, at = _varint(self._body, at)
+            kind = tag & 7
+            size = _SIZES.get(kind, 0)
+            if kind == _VARINT:
+                _, at = _varint(self._body, at)
+            elif kind == _LENGTH:
+                size, at = _varint(self._body, at)
+            elif not size:
+                raise PermanentError("the body is not an OTLP request in protobuf: it holds a group, or is no message at all")
+            if kind == _LENGTH and tag >> 3 == number:
+                yield at, min(at + size, end)
+            else:
+                self._others += 1
+                if self._others > _OTHERS * self._most:
+                    raise _too_many(self._most)
+            at += size
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """Return a number and where it ends."""
+    value = shift = 0
+    for part in body[at : at + _LONGEST_VARINT]:
+        at += 1
+        value |= (part & 0x7F) << shift
+        if part < _MORE:
+            return value, at
+        shift += 7
+    raise IndexError(at)
+
+
+def _check_json(signal: AnySignal, body: bytes, most: int) -> None:
+    parts = max(body.count(b"{"), body.count(b","))
+    if parts <= most:
+        return
+    if parts > _OBJECTS * most:
+        raise _too_many(most)
+    for envelope in (signal.envelope, tuple(_snake(name) for name in signal.envelope)):
+        resources = _resources(_decoder(envelope), body)
+        scopes = [scope for resource in resources for scope in resource.scopes or ()]
+        if max(len(resources), len(scopes)) > most or sum(len(scope.items or ()) for scope in scopes) > most:
+            raise _too_many(most)
+
+
+def _resources(decoder: Any, body: bytes) -> list[Any]:
+    for text in (body, mended):
+        with suppress(msgspec.DecodeError, RecursionError):  # what does not decode is told by what decodes it
+            return decoder.decode(text if isinstance(text, bytes) else text(body)).resources or []
+    return []
+
+
+@cache
+def _decoder(envelope: tuple[str, ...]) -> Any:
+    resources, scopes, items = envelope
+    scope = msgspec.defstruct("Scope", [("items", list[msgspec.Raw] | None, None)], rename={"items": items}, gc=False)
+    resource = msgspec.defstruct("Resource", [("scopes", list[scope] | None, None)], rename={"scopes": scopes}, gc=False)  # type: ignore[valid-type]
+    request = msgspec.defstruct("Request", [("resources", list[resource] | None, None)], rename={"resources": resources})  # type: ignore[valid-type]
+    return msgspec.json.Decoder(request)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _too_many(most: int) -> TooLargeError:
+    return TooLargeError(f"the request holds more than {most} items; send smaller batches")

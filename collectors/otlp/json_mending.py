@@ -1,0 +1,58 @@
+"""JSON that a parser refuses for a small part of it, so that it does not: the same rules as in :mod:`.mending`."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from collectors.otlp.mending import MAX_VALUES
+
+_DEEPEST: Final = 200
+"""Braces and brackets around a value. What :data:`~.mending.MAX_DEPTH` allows has at most 140; parsers give up at a thousand."""
+_SURROGATES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""An escape of JSON; the group matches where it is one half of a pair whose other half is missing."""
+_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]+|\\.)*\\?(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
+"""A string, whole or cut short, or a beginning, or an end."""
+
+
+def mended(body: bytes) -> bytes:
+    """Return the JSON with U+FFFD for what is not Unicode (half a surrogate pair, bytes that are not UTF-8), and null for what is too deep."""
+    body = body.decode("utf-8", "replace").encode()
+    return _shallow(_SURROGATES.sub(_mend, body))
+
+
+def _mend(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape[1] else escape[0]
+
+
+def _shallow(body: bytes) -> bytes:
+    kept: list[bytes] = []
+    end = 0
+    for first, last in _too_deep(body):
+        kept += [body[end:first], b"null"]
+        end = last
+    return b"".join(kept) + body[end:]
+
+
+def _too_deep(body: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each value begins and ends that is nested too deep."""
+    depth = first = 0
+    for token in _STRUCTURE.finditer(body):
+        if token[1]:
+            if depth == _DEEPEST:
+                first = token.start()
+            depth += 1
+        elif token[2]:
+            depth -= 1
+            if depth == _DEEPEST:
+                yield first, token.end()
+            if depth < 0:
+                return  # no JSON
+
+
+def has_too_many_values(part: bytes) -> bool:
+    """Whether there are more objects than a span may have values."""
+    if part.count(b"{") <= MAX_VALUES:
+        return False
+    return sum(token[0] == b"{" for token in _STRUCTURE.finditer(part)) > MAX_VALUES

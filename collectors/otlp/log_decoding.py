@@ -1,0 +1,134 @@
+"""What both encodings of OTLP share of log records: which are accepted, which are kept, and how they are fitted.
+
+Senders export all that their services log. So what belongs to no span, and what no dialect reads, is accepted and left out, not refused.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from collectors.dialects.log_records import is_kept
+from collectors.otlp.cutting import Content
+from collectors.otlp.decoding import (
+    MAX_ENUM,
+    MAX_TIME,
+    MAX_UINT32,
+    SPAN_ID_SIZE,
+    TRACE_ID_SIZE,
+    BadSpanError,
+    Codec,
+    Group,
+    Origin,
+    Part,
+    Refused,
+    bad_id,
+    read_items,
+)
+from collectors.otlp.fitting import MEASURED_ABOVE, Loss, fewer_attributes, within
+from collectors.redaction.log_records import LogRedaction
+from collectors.redaction.redactor import Counts, Redactor
+from pipeline.model.log_record import EVENT_NAME, LogRecord, seal
+from pipeline.model.span import Attributes
+
+MAX_LOG_RECORD: Final = 1024 * 1024
+"""Bytes of a log record without its resource. It travels as JSON, which may be several times as long."""
+_NONE: Final = frozenset({b"", bytes(SPAN_ID_SIZE), bytes(TRACE_ID_SIZE)})
+
+
+class DecodedLogs(msgspec.Struct, frozen=True):
+    """A request, read: the log records that are kept, sealed; how many were left out, and how many refused and why."""
+
+    items: tuple[LogRecord, ...] = ()
+    rejected: int = 0
+    message: str = ""
+    """In English, for the sender; empty where nothing was refused."""
+    refused: tuple[Refused, ...] = ()
+    redacted: Counts = msgspec.field(default_factory=Counter)
+    ignored: int = 0
+    """Accepted and not kept: they belong to no span, or no dialect reads them."""
+
+
+def decode_groups(
+    groups: Iterable[Group[Part]], codec: Codec[Part, LogRecord], project: str, received_ns: int, redactor: Redactor | None
+) -> DecodedLogs:
+    """Read every log record of a request that can be read; a bad resource or scope refuses its own records only."""
+    redaction = LogRedaction(redactor)
+
+    def finish(record: LogRecord, size: int) -> LogRecord:
+        loss = Loss()
+        few = msgspec.structs.replace(record, attributes=fewer_attributes(record.attributes, loss))
+        return seal(_fitted(redaction.record(few), size, loss))
+
+    listed = list(groups)
+    records, refusals = read_items(listed, codec, finish, redaction, project, received_ns)
+    kept: dict[tuple[str, str], LogRecord] = {}
+    for position, record in enumerate(records):
+        kept.setdefault((record.trace_id, record.content_hash), msgspec.structs.replace(record, position=position))
+    accepted = sum(len(group.items) for group in listed) - refusals.rejected
+    message = refusals.explain("log records", accepted)
+    ignored = accepted - len(records)
+    return DecodedLogs(tuple(kept.values()), refusals.rejected, message, tuple(refusals.kept), redaction.counts, ignored)
+
+
+def accept(
+    origin: Origin,
+    *,
+    trace_id: bytes,
+    span_id: bytes,
+    event_name: str,
+    time_ns: int,
+    observed_ns: int,
+    severity: int,
+    body: Any,
+    attributes: Attributes,
+    dropped: int,
+) -> LogRecord | None:
+    """Return the log record, not sealed; None where it belongs to no span or no dialect reads it.
+
+    Raises:
+        BadSpanError: an id has the wrong length (O12), or a number is outside what can be stored.
+    """
+    if trace_id in _NONE or span_id in _NONE:
+        return None
+    if len(trace_id) != TRACE_ID_SIZE:
+        raise BadSpanError(bad_id("traceId", trace_id, TRACE_ID_SIZE))
+    if len(span_id) != SPAN_ID_SIZE:
+        raise BadSpanError(bad_id("spanId", span_id, SPAN_ID_SIZE))
+    if not (0 <= time_ns <= MAX_TIME and 0 <= observed_ns <= MAX_TIME):
+        raise BadSpanError("timeUnixNano and observedTimeUnixNano must be nanoseconds since 1970 and before the year 2262")
+    if not (0 <= severity <= MAX_ENUM and dropped >= 0):
+        raise BadSpanError("severityNumber and droppedAttributesCount must be numbers that OTLP defines")
+    named = attributes.get(EVENT_NAME)
+    record = LogRecord(
+        project=origin.project,
+        trace_id=trace_id.hex(),
+        span_id=span_id.hex(),
+        event_name=event_name or (named if isinstance(named, str) else ""),
+        time_ns=time_ns or observed_ns,
+        received_ns=origin.received_ns,
+        severity=severity,
+        body=body,
+        attributes=attributes,
+        resource=origin.resource,
+        scope_name=origin.scope_name,
+        scope_version=origin.scope_version,
+        dropped=min(dropped, MAX_UINT32),
+    )
+    return record if is_kept(record) else None
+
+
+def _fitted(record: LogRecord, size: int, loss: Loss) -> LogRecord:
+    """Return the record within its limits, with what was lost told in its attributes, as in those of spans."""
+    content: Content = {"event_name": record.event_name, "body": {"": record.body}, "attributes": record.attributes}
+    kept = within(content, MAX_LOG_RECORD, loss) if size > MAX_LOG_RECORD // MEASURED_ABOVE else content
+    if not loss.fields:
+        return record
+    return msgspec.structs.replace(
+        record,
+        event_name=kept["event_name"],
+        body=kept["body"][""],
+        attributes=loss.flagged(kept["attributes"]),
+        dropped=min(record.dropped + loss.dropped, MAX_UINT32),
+    )

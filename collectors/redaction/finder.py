@@ -1,0 +1,66 @@
+"""Finders: what each detector looks for, and where it says that it is."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from pipeline.config.patterns import MOST, Pattern, Region
+
+Find: TypeAlias = Callable[[bytes], Iterable[Region]]
+Keep: TypeAlias = Callable[[bytes, int, int], bool]
+"""Whether the bytes of a region, in all the bytes that were searched, are what they look like."""
+
+START: Final = r"(?:^|[^A-Za-z0-9_]|\\[nrt]|\\u[0-9A-Fa-f]{4})"
+"""The place before a word: also behind an escape, as JSON writes it."""
+_REST_OF_TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]*")
+
+
+class Finder(NamedTuple):
+    """One thing to look for.
+
+    Of its ``hints`` one is found wherever the finder finds something, and also in JSON that holds such a text with its escapes: they are
+    looked for first, those of all finders in one pass.
+    """
+
+    name: str
+    hints: tuple[str, ...]
+    find: Find
+
+
+def pattern(
+    name: str, written: str, *, hint: str = "", groups: Sequence[int] = (0,), keep: Keep | None = None, whole: bool = False
+) -> Finder:
+    """Return a finder of a pattern, or of groups of it; ``whole`` takes the rest of the token along.
+
+    Without a hint the pattern is its own.
+    """
+    compiled = Pattern(written)
+
+    def find(raw: bytes) -> Iterator[Region]:
+        for start, end in compiled.regions(raw, groups):
+            if keep is None or keep(raw, start, end):
+                yield start, _rest(raw, end) if whole else end
+
+    return Finder(name, (hint or written,), find)
+
+
+def rule(name: str, written: str) -> Finder:
+    """Return a finder of what a user wrote: ``^`` and ``$`` are ends of lines, and very many matches are one."""
+    compiled = Pattern(f"(?m){written}")
+    return Finder(name, (f"(?m){written}",), lambda raw: compiled.regions(raw, most=MOST))
+
+
+def several(name: str, finders: Iterable[Finder]) -> Finder:
+    """Return a finder of all that these find, under one name."""
+    some = tuple(finders)
+
+    def find(raw: bytes) -> Iterator[Region]:
+        for one in some:
+            yield from one.find(raw)
+
+    return Finder(name, tuple(hint for one in some for hint in one.hints), find)
+
+
+def _rest(raw: bytes, end: int) -> int:
+    match = _REST_OF_TOKEN.match(raw, end)
+    return match.end() if match else end

@@ -1,0 +1,194 @@
+"""The redactor: text and attribute values in, the same out, without what must not be stored."""
+
+from base64 import b64decode
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from collectors.redaction.finder import Finder
+from collectors.redaction.json_text import redact_json, unescaped
+from collectors.redaction.names import NAME_HINT, is_count, names_a_secret
+from collectors.redaction.otlp_bytes import named_in
+from collectors.redaction.scan import Found, Scan, whole_escapes
+from pipeline.config.patterns import escaped
+from pipeline.config.redaction import FAILED, Detector
+from pipeline.model.span import Attributes
+
+LARGE: Final = 10**8
+"""From here on a whole number is read as text is: a card's number can be one."""
+_DEPTH: Final = 8
+"""JSON inside of JSON is opened so often."""
+_PASSES: Final = 4
+_BYTES: Final = "bytesValue"
+
+Counts: TypeAlias = Counter[str]
+"""How often something was replaced, by detector or rule; what could not be redacted is under :data:`FAILED`."""
+
+
+class Redactor:
+    """Replaces what must not be stored by markers such as ``[redacted:email]``; what needs no change is returned as the same object.
+
+    It has no state: what it counts it adds to the ``counts`` that it is given. Redacting twice is redacting once.
+    """
+
+    def __init__(
+        self,
+        finders: Sequence[Finder],
+        *,
+        by_name: bool = True,
+        whole: Mapping[str, str] | None = None,
+        under: "Mapping[str, Redactor] | None" = None,
+        rules: bool = False,
+    ) -> None:
+        """Take what to look for.
+
+        ``by_name`` says whether names such as ``password`` tell of secrets, ``whole`` which rules take whole values, by the values' names,
+        and ``under`` who redacts the values under some names. With ``rules`` finders may be patterns of users.
+        """
+        self._by_name: Final = by_name
+        self._whole: Final = whole or {}
+        self._under: Final = under or {}
+        hints = [rf"(?m)^{escaped(name)}$|\"{escaped(name)}\\*\"" for name in (*self._whole, *self._under)]
+        self._scan: Final = Scan(finders, [*hints, NAME_HINT] if by_name else hints, through_escapes=rules)
+
+    def suspects(self, texts: Sequence[str]) -> bool:
+        """Whether there may be anything to replace in any of these texts: one quick pass, and where it says no nothing else is needed."""
+        return self._scan.suspects(_bytes("\n".join(texts)))
+
+    def text(self, text: str, counts: Counts, depth: int = 0) -> str:
+        """Return text without secrets. JSON stays JSON; one for which a detector raises is replaced whole."""
+        try:
+            raw = _bytes(text)
+            if not self._scan.suspects(raw):
+                return text
+            inside: Counts = Counter()
+            as_json = redact_json(text, lambda value: self.value(value, inside, depth + 1)) if depth < _DEPTH else None
+            if as_json is not None:
+                counts.update(inside)
+                return as_json
+            return self._plain(text, counts)
+        except RecursionError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a detector raises must neither lose the span nor let the value pass
+            counts[FAILED] += 1
+            return FAILED
+
+    def value(self, value: Any, counts: Counts, depth: int = 0) -> Any:
+        """Return the value of an attribute without secrets, however deep they are."""
+        kind = type(value)
+        if kind is str:
+            return self.text(value, counts, depth)
+        if kind is dict:
+            raw = bytes_in(value)
+            return self.attributes(value, counts, depth) if raw is None else self._of_bytes(value, raw, counts)
+        if kind is list:
+            clean = [self.value(item, counts, depth) for item in value]
+            return value if _same(clean, value) else clean
+        if kind is int and not -LARGE < value < LARGE:
+            written = str(value)
+            said = self.text(written, counts, depth)
+            return value if said is written else said
+        return value
+
+    def attributes(self, attributes: Attributes, counts: Counts, depth: int = 0) -> Attributes:
+        """Return attributes without secrets in their names or values."""
+        names = {name: self.text(name, counts, depth) for name in attributes}
+        values = {name: self._value_of(name, value, counts, depth) for name, value in attributes.items()}
+        if all(name is clean for name, clean in names.items()):
+            return attributes if _same(values.values(), attributes.values()) else values
+        clean: Attributes = {}
+        taken: defaultdict[str, int] = defaultdict(lambda: 1)
+        # Two names may have become one; which of them is the second must not depend on the order they came in.
+        for name in sorted(names):
+            free = names[name]
+            while free in clean:
+                taken[names[name]] += 1
+                free = f"{names[name]} {taken[names[name]]}"
+            clean[free] = values[name]
+        return clean
+
+    def mask(self, raw: bytes) -> bytes:
+        """Return bytes that nobody can read as anything, with what looks like a secret overwritten in its place: the length is kept."""
+        masked = bytearray(raw)
+        try:
+            regions = [(one.start, one.end) for one in self._scan.find(raw)]
+            regions += named_in(raw) if self._by_name else ()
+        except Exception:  # noqa: BLE001 - as for text: what cannot be looked through is not kept
+            regions = [(0, len(raw))]
+        for start, end in regions:
+            masked[start:end] = b"*" * (end - start)
+        return bytes(masked)
+
+    def _plain(self, text: str, counts: Counts) -> str:
+        """Return text that is no JSON, or not all of it, without secrets."""
+        raw = _bytes(unescaped(text))
+        clean = text
+        # What was replaced can make something else found, by rules that match markers.
+        for _ in range(_PASSES):
+            found = self._scan.find(raw)
+            if not found:
+                break
+            raw = _replaced(raw, found, counts)
+            clean = raw.decode("utf-8", "surrogatepass")
+        return clean
+
+    def _value_of(self, name: str, value: Any, counts: Counts, depth: int) -> Any:
+        rule = self._whole.get(name)
+        if rule is None and self._by_name and names_a_secret(name):
+            rule = Detector.SECRET_NAME
+        if rule is None:
+            return self._under.get(name, self).value(value, counts, depth)
+        marker = f"[redacted:{rule}]"
+        if value is None or isinstance(value, bool) or value in ("", [], {}, marker, FAILED) or is_count(name, value):
+            return value
+        counts[rule] += 1
+        return marker
+
+    def _of_bytes(self, value: Attributes, raw: bytes, counts: Counts) -> Any:
+        """Return bytes as they are, or a marker in place of all of them."""
+        text = text_of(raw)
+        inside: Counts = Counter()
+        if self.text(text, inside) is text:
+            return value
+        counts.update(inside)
+        return FAILED if FAILED in inside else f"[redacted:{next(iter(inside))}]"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def bytes_in(value: Attributes) -> bytes | None:
+    """Return the bytes of an attribute that is bytes; None where it only looks like one."""
+    text = value.get(_BYTES)
+    if len(value) != 1 or not isinstance(text, str):
+        return None
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return None
+
+
+def text_of(raw: bytes) -> str:
+    """Return bytes as text, whatever they are."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _same(some: Any, others: Any) -> bool:
+    return all(one is other for one, other in zip(some, others, strict=True))
+
+
+def _replaced(raw: bytes, found: Sequence[Found], counts: Counts) -> bytes:
+    pieces: list[bytes] = []
+    at = 0
+    for one in found:
+        start, end = whole_escapes(raw, one.start, one.end)
+        if start == end:
+            continue  # half of an escape was all of it
+        pieces += raw[at:start], f"[redacted:{one.name}]".encode()
+        counts[one.name] += 1
+        at = end
+    return b"".join([*pieces, raw[at:]])

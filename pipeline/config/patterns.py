@@ -1,0 +1,125 @@
+"""Patterns that people write, searched for in time linear in the text: the one door to RE2.
+
+Python's own expressions can be made to take for ever by the text they are tried on; RE2 has neither look-around nor back-references and
+cannot. What is searched is bytes: UTF-8, or bytes of which nobody knows what they are.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+import re2
+
+Region: TypeAlias = tuple[int, int]
+"""Where something begins in the bytes, and where it ends."""
+
+WINDOW: Final = 128 * 1024
+"""Bytes in which a match may begin before the search is begun anew."""
+LONGEST: Final = 32 * 1024
+"""Bytes that a match may have, at least; one that is longer may be found in parts."""
+MOST: Final = 500
+"""Matches of a user's pattern in a window. One that finds a little and looks far ahead for it each time, such as ``x(.*y)?``, costs their
+number times the window."""
+_SET_MEMORY: Final = 64 * 1024 * 1024
+
+
+class PatternError(ValueError):
+    """This is no pattern that RE2 reads, or none that is good for anything. The message says what to write instead."""
+
+
+class Pattern:
+    """A compiled pattern. Of what could match at one place the longest does."""
+
+    def __init__(self, pattern: str | bytes) -> None:
+        """Compile; ``bytes`` are matched byte by byte, whatever they mean.
+
+        Raises:
+            PatternError: it is none.
+        """
+        options = _options()
+        options.longest_match = True
+        if isinstance(pattern, bytes):
+            options.encoding = re2.Options.Encoding.LATIN1
+        self._compiled: Final = _compile(pattern, options)
+
+    @property
+    def groups(self) -> int:
+        """How many groups it has."""
+        return int(self._compiled.groups)
+
+    def matches(self, raw: bytes) -> bool:
+        """Whether it is found anywhere."""
+        return self._compiled.search(raw) is not None
+
+    def regions(self, raw: bytes, groups: Sequence[int] = (0,), most: int = sys.maxsize) -> Iterator[Region]:
+        """Yield where it is found, or where the first of these groups is that is not empty; in order.
+
+        Where a window has more than ``most`` matches the rest of it is one.
+        """
+        for begin in range(0, max(len(raw), 1), WINDOW):
+            end = min(begin + WINDOW + LONGEST, len(raw))
+            for found, match in enumerate(self._compiled.finditer(raw, begin, end)):
+                if match.start() >= begin + WINDOW:
+                    break
+                if found == most:
+                    yield match.start(), end
+                    break
+                region = next((match.span(group) for group in groups if match[group]), None)
+                if region is not None:
+                    yield region
+
+
+class PatternSet:
+    """Several patterns, looked for in one pass."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        """Compile; without any, nothing is ever found."""
+        options = _options()
+        options.max_mem = _SET_MEMORY
+        self._set = re2.Set.SearchSet(options)
+        self._any: Final = bool(patterns)
+        for pattern in patterns:
+            self._set.Add(pattern)
+        if patterns:
+            self._set.Compile()
+
+    def found_in(self, raw: bytes) -> list[int]:
+        """Return which patterns are found, by their place; unordered."""
+        found: list[int] = self._set.Match(raw) if self._any else []
+        return found
+
+
+def check_rule(pattern: str) -> str:
+    """Return a user's pattern if it can be searched for.
+
+    Raises:
+        PatternError: it cannot.
+    """
+    compiled = Pattern(pattern)
+    if compiled.matches(b""):
+        raise PatternError(f"{pattern!r} is found in an empty text, so in every one; leave out what makes all of it optional")
+    if r"\A" in pattern or r"\z" in pattern:
+        raise PatternError(rf"{pattern!r} has \A or \z; write ^ and $, which stand for the ends of a line and of the text")
+    return pattern
+
+
+def escaped(text: str) -> str:
+    """Return a pattern that is this text."""
+    quoted: str = re2.escape(text)
+    return quoted
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def _compile(pattern: str | bytes, options: re2.Options) -> "re2._Regexp":
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        raise PatternError(
+            f"{str(pattern)!r} is no pattern that RE2 reads ({why}); look-around and back-references are not among what it knows"
+        ) from None
