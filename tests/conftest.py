@@ -9,6 +9,14 @@ from clickhouse_front import Front
 from kafka_broker import Broker
 from kafka_jars import UnavailableError
 
+LONGEST = ("test_two_runtimes", "test_kill_nine", "test_demo", "test_compose_commands", "test_gate_owner_laws", "test_bridge")
+"""Modules that take minutes: they begin first, so that no process of the tests is left with one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:

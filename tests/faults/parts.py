@@ -5,12 +5,14 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
+from cluster import Process
 from faults.disk import Disk
 from faults.ledger import HEAD
 from faults.load import WHOLE
-from faults.rig import Rig
+from faults.rig import FRESH_S, Rig
+from faults.running import STAGES
 from serving import eventually
 
 PROGRESS_S: Final = 60.0
@@ -78,14 +80,30 @@ def _told_to_wait(rig: Rig, began: float, ended: float) -> None:
 @contextmanager
 def nobody_leaves(rig: Rig) -> Iterator[None]:
     """Hold that workers keep their partitions: they wait for the store, and the group need not know."""
-
-    def gains() -> int:
-        return sum(one.get("event") == "partitions owned" for worker in rig.workers for one in worker.told)
-
-    before, owners = gains(), rig.owners()
+    eventually(lambda: _taken(rig) == _given(rig))
+    given, gains = _given(rig), _gains(rig)
     yield
-    assert rig.owners() == owners, f"partitions went elsewhere: {owners} and then {rig.owners()}"
-    assert gains() == before, "the group was on the move"
+    assert _given(rig) == given, f"partitions went elsewhere: {given} and then {_given(rig)}"
+    assert _gains(rig) == gains, "the group was on the move"
+
+
+def _given(rig: Rig) -> set[tuple[str, tuple[int, ...]]]:
+    """What the group has given to its members, by stage."""
+    return {(stage, tuple(some)) for stage in STAGES for some in rig.cluster.owners(stage).values()}
+
+
+def _taken(rig: Rig) -> set[tuple[str, tuple[int, ...]]]:
+    """What the workers have said they own, last: read back, and worked on."""
+    last = {(worker.pid, one["stage"]): tuple(one["partitions"]) for worker in rig.workers for one in _taking(worker)}
+    return {(stage, some) for (_, stage), some in last.items()}
+
+
+def _gains(rig: Rig) -> int:
+    return sum(1 for worker in rig.workers for _ in _taking(worker))
+
+
+def _taking(worker: Process) -> Iterator[dict[str, Any]]:
+    return (one for one in worker.told if one.get("event") == "partitions owned")
 
 
 def the_store_is_away(rig: Rig, down_s: float) -> None:
@@ -98,7 +116,7 @@ def the_store_is_away(rig: Rig, down_s: float) -> None:
             time.sleep(down_s / 2)
             rig.alert()
             time.sleep(down_s / 2)
-        rig.measured["store back, new run after"] = rig.fresh()
+        rig.measured["store back, new run after"] = rig.fresh(FRESH_S + down_s)
 
 
 def the_store_is_slow(rig: Rig, delay_ms: int, seconds: float) -> None:
@@ -111,7 +129,7 @@ def the_store_is_slow(rig: Rig, delay_ms: int, seconds: float) -> None:
             time.sleep(seconds)
             rig.measured[f"lag at {delay_ms} ms"] = sum(rig.cluster.backlog().values())
             rig.cluster.front.faults(delay_ms=0)
-        rig.measured["store quick, new run after"] = rig.fresh()
+        rig.measured["store quick, new run after"] = rig.fresh(FRESH_S + seconds)
 
 
 def the_store_hangs(rig: Rig, seconds: float) -> None:
@@ -126,7 +144,7 @@ def the_store_hangs(rig: Rig, seconds: float) -> None:
             finally:
                 os.kill(front, signal.SIGCONT)
             rig.done["store hung"] += 1
-        rig.measured["store awake, new run after"] = rig.fresh()
+        rig.measured["store awake, new run after"] = rig.fresh(FRESH_S + seconds)
 
 
 def the_store_lies(rig: Rig, times: int) -> None:

@@ -40,7 +40,7 @@ DRAIN_S: Final = 240.0
 STILL_S: Final = 60.0
 """How long the stages may make no progress while there is some to be made (I10)."""
 FRESH_S: Final = 30.0
-"""How long after the end of a fault a new run may take to its scores (I10)."""
+"""How long after the end of a fault a new run may take to its scores, beside what records that wait before it take (I10)."""
 RSS_MIB: Final = 768
 FILES: Final = 256
 """What a process may take (I11)."""
