@@ -17,8 +17,10 @@ from pipeline.config.redaction import RedactionSettings
 LEVELS: Final = ("debug", "info", "warning", "error")
 LONGEST: Final = 8000
 """Characters of a value; of a longer one the head and the tail are shown."""
-
-
+SELDOM_S: Final = 10.0
+"""Seconds between two lines of one kind of a library: a client whose broker is away says so a hundred times a second."""
+_KINDS: Final = 1000
+"""Kinds of lines that are remembered."""
 _OURS: Final = frozenset({"level", "timestamp", "exc_info", "_record", "_from_structlog"})
 """What no text of somebody else's is in; and what structlog passes on."""
 
@@ -27,7 +29,7 @@ def log_to_stderr(level: str = "info") -> None:
     """Write JSON where nobody watches, readable lines in a terminal. Values are quoted in both, so no text can forge a line or act.
 
     Secrets are masked by all detectors, whatever is configured for spans, and long values cut (reliability S15). Of the libraries, whose
-    logs go the same way, only warnings and errors are shown.
+    logs go the same way, only warnings and errors are shown, and what they repeat only now and then.
     """
     known: list[Processor] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _honest]
     rendered: list[Processor] = [structlog.processors.format_exc_info, _discreet, structlog.processors.JSONRenderer()]
@@ -42,7 +44,30 @@ def log_to_stderr(level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[strip, *rendered], foreign_pre_chain=known))
+    handler.addFilter(Seldom())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+class Seldom(logging.Filter):
+    """Lets one line of a kind through, and the next one after a while, with how many were left out between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write it. Lines are of one kind where only the values in them differ."""
+        kind = record.name, str(record.msg)
+        told_s, left_out = self._told.get(kind, (float("-inf"), 0))
+        if record.created - told_s < SELDOM_S:
+            self._told[kind] = told_s, left_out + 1
+            return False
+        if len(self._told) >= _KINDS:
+            self._told.clear()
+        self._told[kind] = record.created, 0
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like it before)", ()
+        return True
 
 
 def _honest(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

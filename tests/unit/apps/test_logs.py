@@ -7,7 +7,7 @@ import logging
 import pytest
 import structlog
 
-from pipeline.apps.logs import LONGEST, log_to_stderr
+from pipeline.apps.logs import LONGEST, Seldom, log_to_stderr
 
 FORGED = 'x\n{"event": "all is well"}\x1b[2J\u202e'
 
@@ -97,3 +97,15 @@ def test_a_long_value_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     event = json.loads(stream.getvalue())
     assert event["reason"] == "x" * (LONGEST // 2) + "…" + "x" * (LONGEST // 2)
     assert len(event["parts"]) == LONGEST + 1
+
+
+def test_a_library_that_repeats_itself_is_heard_now_and_then() -> None:
+    seldom, heard = Seldom(), []
+    for tenth in range(150):
+        record = logging.LogRecord("aiokafka", logging.ERROR, "", 0, "Unable connect to %s", (f"broker {tenth % 3}",), None)
+        record.created = tenth / 10
+        if seldom.filter(record):
+            heard.append(record.getMessage())
+    assert heard == ["Unable connect to broker 0", "Unable connect to broker 1 (99 more like it before)"]
+    other = logging.LogRecord("aiokafka", logging.ERROR, "", 0, "Fetch failed", (), None)
+    assert seldom.filter(other)
