@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test real faults faults-full check format bench broker lock clean
+.PHONY: help setup demo up test real faults faults-full check format bench held broker lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding and the OpenTelemetry Collector
 	@$(BIN)/python tests/bench_cluster.py
 	@$(BIN)/python tests/bench_ways_in.py
+
+held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes, with memory, open files and lag by the minute
+	@$(BIN)/python tests/bench_held.py
 
 broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
 	@$(BIN)/python tests/kafka_broker.py

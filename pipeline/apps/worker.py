@@ -69,8 +69,7 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
             await stack.enter_async_context(health)
             url = await listen(health.routes(), settings.worker.host, settings.worker.http_port, "worker.http_port", stack)
             log.info("health", url=url)
-        for consumer in consumers:
-            stack.push_async_callback(consumer.stop)
+        stack.push_async_callback(_stop, consumers)
         await asyncio.gather(*(consumer.start() for consumer in consumers))
         log.info(
             "working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes)
@@ -79,6 +78,13 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
         code = await until_told(stop, lambda: _failed(consumers))
     log.info("stopped")
     return code
+
+
+async def _stop(consumers: Sequence[Consumer]) -> None:
+    """At the same time: each may have to wait for a store or a broker that is away, and a process that is told to end has seconds."""
+    for error in await asyncio.gather(*(consumer.stop() for consumer in consumers), return_exceptions=True):
+        if error is not None:
+            raise error
 
 
 def _failed(consumers: Sequence[Consumer]) -> BaseException | None:

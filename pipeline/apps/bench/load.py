@@ -16,15 +16,15 @@ TRACES_A_REQUEST: Final = 10
 POLICY: Final = "You are a support agent. Refund only orders that exist, once, and never more than was paid. " * 6
 
 
-def requests(traces: int, end_ns: int) -> list[bytes]:
-    """Return the bodies of OTLP requests that hold so many traces, the last of which ends at ``end_ns``."""
+def requests(traces: int, end_ns: int, number: int = 0) -> list[bytes]:
+    """Return the bodies of OTLP requests that hold so many traces, which end at ``end_ns``; their ids are of ``number`` and those after it."""
     bodies = []
-    for first in range(0, traces, TRACES_A_REQUEST):
+    for first in range(number, number + traces, TRACES_A_REQUEST):
         request = ExportTraceServiceRequest()
         resource_spans = request.resource_spans.add()
         resource_spans.resource.attributes.append(_attribute("service.name", "bench"))
         spans = resource_spans.scope_spans.add().spans
-        for trace in range(first, min(first + TRACES_A_REQUEST, traces)):
+        for trace in range(first, min(first + TRACES_A_REQUEST, number + traces)):
             _trace(spans, trace, end_ns)
         bodies.append(request.SerializeToString())
     return bodies
