@@ -91,8 +91,9 @@ async def check(settings: TracegradeSettings, ledger: Ledger, told: Mapping[str,
             windows = _windows(database, minutes, settings)
             trips = await _trips(store, ledger)
             await _alerted(store, ledger, told)
-            assert not await store.misplaced()
-            assert not await store.stale_minutes()
+            misplaced, stale = await store.misplaced(), await store.stale_minutes()
+            assert not misplaced, f"what is stored counts at places that were left: {misplaced}"
+            assert not stale, f"what is stored differs from what its minutes were added up from: {stale}"
     finally:
         await store.close()
     return Counts(ledger.spans, len(ledger.traces), ledger.late, len(results), len(minutes), windows, trips, len(told))
@@ -133,7 +134,8 @@ def _runs(rows: Sequence[Row], ledger: Ledger) -> None:
 async def _shown(store: Store, ledger: Ledger) -> None:
     """What the API shows is the same runs, each once (I2)."""
     board = await store.scoreboard(PROJECT, MANY)
-    assert sorted(row.run_id for row in board) == sorted(sent.run_id for sent in ledger.traces.values())
+    shown, sent = sorted(row.run_id for row in board), sorted(sent.run_id for sent in ledger.traces.values())
+    assert shown == sent, f"what the scoreboard shows differs (expected, stored): {sent}, {shown}"
 
 
 def _sampled(rows: Sequence[Row], settings: TracegradeSettings) -> None:
@@ -279,7 +281,7 @@ async def _trips(store: Store, ledger: Ledger) -> int:
     expected = sorted((GATE, trip_of(sent.agent), sent.run_id) for sent in failing)
     assert found == expected, f"trips of {len(failing)} failing runs are not theirs, once each: {trips}"
     fired = sorted(trip.trip_id for trip in trips if trip.transition is Transition.FIRED)
-    assert fired == sorted({trip_of(sent.agent) for sent in failing})
+    assert fired == sorted({trip_of(sent.agent) for sent in failing}), f"an incident fired never or twice: {fired}"
     return len(trips)
 
 
@@ -287,5 +289,5 @@ async def _alerted(store: Store, ledger: Ledger, told: Mapping[str, Any]) -> Non
     """Every notification that is due arrived under its key, nothing else did, and the store knows that all are confirmed."""
     assert set(told) == ledger.due(), f"missing {ledger.due() - set(told)}, not due {set(told) - ledger.due()}"
     noted = [one for one in await store.notifications() if one.project == PROJECT]
-    assert {one.idempotency_key for one in noted} == ledger.due()
-    assert all(one.confirmed_ns and one.destination == PAGER for one in noted)
+    assert {one.idempotency_key for one in noted} == ledger.due(), f"what is due differs from what is noted: {noted}"
+    assert all(one.confirmed_ns and one.destination == PAGER for one in noted), f"not all were confirmed: {noted}"

@@ -117,7 +117,7 @@ def test_what_a_frozen_worker_writes_late_counts_less(rig: Rig) -> None:
 def test_without_versions_a_frozen_worker_takes_a_run_back(rig: Rig) -> None:
     """Mutant b, the versions."""
     a_frozen_worker_writes_what_it_knew(rig, NO_VERSIONS)
-    with pytest.raises(AssertionError, match="differs \\(expected, stored\\)"):
+    with pytest.raises(AssertionError, match=r"stored (differs|counts)|differs \(expected, stored\)"):
         rig.reckon(anything=False)
 
 
