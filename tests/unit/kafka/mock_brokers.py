@@ -15,6 +15,7 @@ from pipeline.config.kafka import KafkaSettings
 _PRODUCE = 0
 _PRODUCER = 0
 _BROKER = 1
+_ANSWER_S = 30
 
 
 def _library() -> Any:
@@ -85,11 +86,11 @@ class MockBrokers:
         consumer = Consumer({"bootstrap.servers": self.settings.brokers[0], "group.id": "tests"})
         places = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
         try:
-            ends = {place.partition: consumer.get_watermark_offsets(place, timeout=5)[1] for place in places}
+            ends = {place.partition: consumer.get_watermark_offsets(place, timeout=_ANSWER_S)[1] for place in places}
             consumer.assign(places)
             found: list[Incoming] = []
             while len(found) < sum(ends.values()):
-                message = consumer.poll(5)
+                message = consumer.poll(_ANSWER_S)
                 assert message is not None
                 assert message.error() is None
                 found.append(_incoming(message))

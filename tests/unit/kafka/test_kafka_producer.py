@@ -185,7 +185,7 @@ def test_a_user_who_must_not_write_is_a_mistake_of_a_person() -> None:
 
 async def test_what_may_yet_work_is_told_before_what_never_will(brokers: MockBrokers) -> None:
     async with _producer(brokers, delivery_s=1) as producer:
-        await producer.send([_record(b"x", 1)])
+        await _send_until_taken(producer, _record(b"x", 1))
         brokers.refuse(KafkaError.MSG_SIZE_TOO_LARGE, *[KafkaError.REQUEST_TIMED_OUT] * 100)
         with pytest.raises(TemporaryError):
             await producer.send([_record(b"x", 1), _record(b"x", 2)])
