@@ -101,6 +101,14 @@ def _redaction(settings: TracegradeSettings) -> Iterator[Finding]:
         seen.add(rule.name)
 
 
+def _secrets_unsought(settings: TracegradeSettings) -> Iterator[Finding]:
+    for name, entry in settings.agents.items() if settings.redaction.off else ():
+        for index, output in enumerate(entry.checks.output):
+            if output.no_secret:
+                what = f"{output.name} reads what redaction found, and redaction.off is true; remove one of the two"
+                yield ("agents", name, "checks", "output", index, "no_secret"), what
+
+
 def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
     for name, entry in settings.agents.items():
         rubric: Rubric | None = None
@@ -114,11 +122,15 @@ def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
 
 def _clashes(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Finding]:
     taken = judged_dimensions(rubric)
-    clashing = [index for index, policy in enumerate(entry.checks.policies) if policy.name in taken]
-    for index in clashing:
-        policy = entry.checks.policies[index].name
-        what = f"{policy} is a dimension of the rubric; give the policy another name, such as {policy}_rule"
-        yield ("agents", name, "checks", "policies", index, "name"), what
+    clashing = [
+        (section, index, one.name)
+        for section in ("policies", "output")
+        for index, one in enumerate(getattr(entry.checks, section))
+        if one.name in taken
+    ]
+    for section, index, check in clashing:
+        what = f"{check} is a dimension of the rubric; give the check another name, such as {check}_rule"
+        yield ("agents", name, "checks", section, index, "name"), what
     if rubric is None or clashing:
         return
     in_code = {check.name for check in checks(entry.checks, taken)}
@@ -163,5 +175,6 @@ _RULES: Final[tuple[Callable[[TracegradeSettings], Iterable[Finding]], ...]] = (
     _unknown_alerts,
     _receiver,
     _redaction,
+    _secrets_unsought,
     _retention,
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -92,7 +93,12 @@ class Fault:
 def example_of(field: FieldInfo | None) -> str:
     """Return a field's default as it is written, where it is a plain value; else nothing."""
     default = field.default if field is not None else None
-    if field is None or default is None or default is PydanticUndefined or not isinstance(default, str | int | float | Path):
+    if (
+        field is None
+        or default is None
+        or default is PydanticUndefined
+        or not isinstance(default, str | int | float | Decimal | Path)
+    ):
         return ""
     if isinstance(default, bool):
         return str(default).lower()

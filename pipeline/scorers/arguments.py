@@ -1,24 +1,17 @@
 """invalid_arguments: arguments that do not validate against the JSON Schema of the tool that was offered (spec section 4.2)."""
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend, validator_for
-from referencing.jsonschema import EMPTY_REGISTRY
 
 from pipeline.model.run import Run
 from pipeline.model.step import ToolCall, ToolDefinition
-from pipeline.scorers.calls import describe, has_arguments, number, was_truncated
+from pipeline.scorers.calls import describe, has_arguments, was_truncated
 from pipeline.scorers.check import Check, Finding, Missing, check_of, measured, unknown
+from pipeline.scorers.schema import Unusable, violation
 
 INVALID_ARGUMENTS: Final = "invalid_arguments"
-_SCHEMAS_KEPT: Final = 512
-_REASON_LENGTH: Final = 200
 
 
 def invalid_arguments_check() -> Check:
@@ -80,31 +73,8 @@ def _against(arguments: Any, offers: Iterable[ToolDefinition]) -> _Reading:
 def _against_one(arguments: Any, schema: dict[str, Any] | None) -> _Reading:
     if schema is None:
         return Missing.SCHEMA_NOT_CAPTURED
-    validator = _compiled(msgspec.json.encode(schema, order="sorted"))
-    if validator is None:
-        return Missing.SCHEMA_UNUSABLE
     try:
-        error = next(validator.iter_errors(arguments), None)
-    except Exception:  # noqa: BLE001 - the schema came with the run: what it makes jsonschema raise has no end
+        why = violation(arguments, schema)
+    except Unusable:
         return Missing.SCHEMA_UNUSABLE
-    return None if error is None else _Invalid(f"{error.json_path}: {error.message}"[:_REASON_LENGTH])
-
-
-@lru_cache(maxsize=_SCHEMAS_KEPT)
-def _compiled(schema: bytes) -> Validator | None:
-    """Compile a schema once; None where it is not a schema. A reference to elsewhere is never fetched."""
-    value = msgspec.json.decode(schema)
-    try:
-        kind = validator_for(value, default=Draft202012Validator)
-        kind.check_schema(value)
-    except Exception:  # noqa: BLE001 - as above
-        return None
-    exact: type[Validator] = extend(kind, {"multipleOf": _multiple_of})  # type: ignore[no-untyped-call]
-    return exact(value, registry=EMPTY_REGISTRY)
-
-
-def _multiple_of(_: Validator, step: Any, value: Any, __: Any) -> Iterator[ValidationError]:
-    """Check ``multipleOf`` in decimals: in floats 0.07 is no multiple of 0.01 (jsonschema divides them as they come)."""
-    exact = None if isinstance(value, str) else number(value)
-    if exact is not None and exact % Decimal(str(step)) != 0:
-        yield ValidationError(f"{value} is not a multiple of {step}")
+    return None if why is None else _Invalid(why)

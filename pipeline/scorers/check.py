@@ -1,10 +1,12 @@
 """Check: one rule about a run, and what it found. Runs in, code results out; no model is asked (spec section 3)."""
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from pydantic import AfterValidator
 
 from pipeline.model.contract import Contract
 from pipeline.model.result import Kind, Outcome, Result
@@ -25,8 +27,23 @@ class Missing(StrEnum):
     TOOLS_NOT_CAPTURED = "tools_not_captured"
     SCHEMA_NOT_CAPTURED = "schema_not_captured"
     SCHEMA_UNUSABLE = "schema_unusable"
+    RESULTS_NOT_COMPARABLE = "results_not_comparable"
+    """The result is there, but holds no value of the kind that the rule compares."""
+    LANGUAGE_NOT_CLEAR = "language_not_clear"
     USAGE_NOT_CAPTURED = "usage_not_captured"
     TIMES_NOT_CAPTURED = "times_not_captured"
+
+
+def _named(name: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) is None:
+        raise ValueError(
+            f"{name!r} cannot name a check; write lower-case letters, digits and underscores, such as refund_after_confirm"
+        )
+    return name
+
+
+CheckName = Annotated[str, AfterValidator(_named)]
+"""The name of a declared check, and of its dimension."""
 
 
 class Finding(msgspec.Struct, frozen=True):

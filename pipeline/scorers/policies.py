@@ -5,23 +5,20 @@ not prove that nothing happened; it does not count for ``at_most``, where it wou
 A call that was asked for and not executed does not count, unless the run shows no execution at all: then nobody can tell.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator
 from itertools import accumulate
-from typing import Annotated, Any, Final, Self
+from typing import Any, Self
 
 import msgspec
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.model.run import Run
 from pipeline.model.settings import Settings
 from pipeline.model.step import ToolCall
 from pipeline.scorers.calls import began, calls_unseen, canonical, describe, ended, failed, shows_execution, times_of, took_place
-from pipeline.scorers.check import Check, Finding, Measure, Missing, check_of, ruled, unknown
+from pipeline.scorers.check import Check, CheckName, Finding, Measure, Missing, check_of, ruled, unknown
 from pipeline.scorers.predicates import Predicate, all_hold, argument, holds
-
-_NAME: Final = r"[a-z][a-z0-9_]{0,63}"
 
 
 class ForbidSettings(Settings):
@@ -57,21 +54,13 @@ class AtMostSettings(Settings):
     """Only calls whose arguments meet these conditions."""
 
 
-def _dimension(name: str) -> str:
-    if re.fullmatch(_NAME, name) is None:
-        raise ValueError(
-            f"{name!r} cannot name a policy; write lower-case letters, digits and underscores, such as refund_after_confirm"
-        )
-    return name
-
-
 Rule = ForbidSettings | BeforeSettings | AtMostSettings
 
 
 class PolicySettings(Settings):
     """One policy. Exactly one of ``forbid``, ``before``, ``at_most`` says what it is."""
 
-    name: Annotated[str, AfterValidator(_dimension)]
+    name: CheckName
     """Its own name; results, windows and gates know the policy by it."""
     forbid: ForbidSettings | None = None
     """A call that must not be made."""

@@ -12,6 +12,7 @@ from pipeline.scorers.arguments import INVALID_ARGUMENTS, invalid_arguments_chec
 from pipeline.scorers.check import Check
 from pipeline.scorers.limits import AMOUNTS, LimitsSettings, limit_checks
 from pipeline.scorers.loops import LOOPS, loops_check
+from pipeline.scorers.output import OutputSettings, output_check
 from pipeline.scorers.policies import PolicySettings, policy_check
 from pipeline.scorers.recovery import RECOVERY_ERRORS, RECOVERY_RUNS, recovery_check
 from pipeline.scorers.tool_errors import TOOL_ERRORS, tool_errors_check
@@ -20,7 +21,7 @@ from pipeline.scorers.unknown_tools import UNKNOWN_TOOLS, unknown_tools_check
 BUILT_IN: Final = frozenset({ANSWER_PRESENT, TOOL_ERRORS, RECOVERY_ERRORS, LOOPS, UNKNOWN_TOOLS, INVALID_ARGUMENTS, *AMOUNTS})
 """Dimensions of the built-in checks."""
 RESERVED: Final = BUILT_IN | {RECOVERY_RUNS, "composite", "verdict"}
-"""Names that no policy may take."""
+"""Names that no declared check may take."""
 
 
 class ChecksSettings(Settings):
@@ -32,20 +33,20 @@ class ChecksSettings(Settings):
     """The most that a run may use."""
     policies: tuple[PolicySettings, ...] = ()
     """What an agent must never do."""
+    output: tuple[OutputSettings, ...] = ()
+    """What its answers must be like."""
     alternatives: dict[str, tuple[str, ...]] = Field(default={})
     """Tools that make good for another one that failed, by its name."""
 
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
         seen: set[str] = set()
-        for policy in self.policies:
-            if policy.name in RESERVED:
-                raise ValueError(
-                    f"{policy.name} is the name of a built-in check; give the policy another name, such as no_{policy.name}"
-                )
-            if policy.name in seen:
-                raise ValueError(f"two policies are called {policy.name}; give each a name of its own")
-            seen.add(policy.name)
+        for name in (*(one.name for one in self.policies), *(one.name for one in self.output)):
+            if name in RESERVED:
+                raise ValueError(f"{name} is the name of a built-in check; give the declared one another name, such as no_{name}")
+            if name in seen:
+                raise ValueError(f"two checks are called {name}; give each a name of its own")
+            seen.add(name)
         return self
 
 
@@ -66,6 +67,7 @@ def declared_checks(settings: ChecksSettings) -> Iterator[Check]:
     """Yield the checks that the configuration declares: they gate unless it says otherwise, limits only if it does."""
     yield answer_check(settings.answer_present)
     yield from (policy_check(policy) for policy in settings.policies)
+    yield from (output_check(output) for output in settings.output)
     yield from limit_checks(settings.limits)
 
 

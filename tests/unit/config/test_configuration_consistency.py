@@ -127,19 +127,24 @@ class TestMistakes:
         )
         assert told == (
             "t:6: agents.support.checks.policies[1].name: tone is a dimension of the rubric; "
-            "give the policy another name, such as tone_rule"
+            "give the check another name, such as tone_rule"
         )
 
     def test_a_policy_with_the_name_of_a_built_in_check(self, loaded: Read) -> None:
         told = only(loaded("agents:\n  a:\n    checks:\n      policies:\n        - {name: loops, forbid: {tool: x}}\n").mistakes)
         assert told.startswith(
-            "t:5: agents.a.checks.policies[0].name: loops is the name of a built-in check; give the policy another name"
+            "t:5: agents.a.checks.policies[0].name: loops is the name of a built-in check; give the declared one another name"
         )
 
     def test_two_policies_of_one_name(self, loaded: Read) -> None:
         rules = "        - {name: a, forbid: {tool: x}}\n"
         told = only(loaded(f"agents:\n  a:\n    checks:\n      policies:\n{rules}{rules}").mistakes)
-        assert told == "t:6: agents.a.checks.policies[1].name: two policies are called a; give each a name of its own"
+        assert told == "t:6: agents.a.checks.policies[1].name: two checks are called a; give each a name of its own"
+
+    def test_a_look_for_secrets_that_nothing_marks(self, loaded: Read) -> None:
+        written = "redaction: {off: true}\nagents:\n  a:\n    checks:\n      output:\n        - {name: silent, no_secret: true}\n"
+        told = only(loaded(written).mistakes)
+        assert told.startswith("t:6: agents.a.checks.output[0].no_secret: silent reads what redaction found")
 
     def test_a_calibration_that_there_is_not(self, loaded: Read) -> None:
         told = only(loaded("judge:\n  calibration: nowhere.yaml\n").mistakes)

@@ -32,6 +32,15 @@ SETTINGS = ChecksSettings.model_validate(
             {"name": "refund_once", "at_most": {"tool": "refund", "times": 1, "per": "order_id"}},
             {"name": "no_large_refund", "gate": False, "forbid": {"tool": "refund", "where": {"amount": {"greater_than": 100}}}},
         ],
+        "output": [
+            {"name": "is_json", "json": "fenced"},
+            {"name": "is_a_reply", "schema": {"type": "object", "required": ["status"]}},
+            {"name": "has_fields", "fields": ["status", "order.id"]},
+            {"name": "right_amount", "amount": {"after": "$", "equals": {"tool": "lookup", "field": "total"}}},
+            {"name": "no_promises", "banned": ["guaranteed"]},
+            {"name": "in_german", "language": "de"},
+            {"name": "keeps_secrets", "no_secret": True, "gate": False},
+        ],
         "alternatives": {"lookup": ["search"]},
     }
 )
@@ -43,6 +52,11 @@ def test_only_what_was_declared_gates() -> None:
         "answer_present",
         "refund_after_confirm",
         "refund_once",
+        "is_json",
+        "is_a_reply",
+        "has_fields",
+        "right_amount",
+        "no_promises",
         "output_tokens",
     }
 
@@ -58,13 +72,13 @@ def test_every_check_has_a_contract_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", ["loops", "verdict", "composite", "recovery_runs", "steps"])
 def test_a_policy_cannot_take_a_name_that_means_something_else(name: str) -> None:
-    with pytest.raises(ValidationError, match="give the policy another name"):
+    with pytest.raises(ValidationError, match="give the declared one another name"):
         ChecksSettings.model_validate({"policies": [{"name": name, "forbid": {"tool": "a"}}]})
 
 
 def test_two_policies_cannot_share_a_name() -> None:
     policy = {"name": "mine", "forbid": {"tool": "a"}}
-    with pytest.raises(ValidationError, match="two policies are called mine"):
+    with pytest.raises(ValidationError, match="two checks are called mine"):
         ChecksSettings.model_validate({"policies": [policy, policy]})
 
 
@@ -124,7 +138,9 @@ def runs(draw: st.DrawFn) -> Run:
         steps=(a_model_step(*flags), *(ran(call, index, index + draw(st.integers(0, 3))) for index, call in enumerate(calls))),
         tools=draw(st.sampled_from([(), (REFUND,), (REFUND, ToolDefinition("lookup"))])),
         usage=Usage(input=draw(tokens), output=draw(tokens)),
-        answer=draw(st.none() | st.text(max_size=3)),
+        answer=draw(
+            st.none() | st.text(max_size=3) | st.sampled_from(['{"status": 1}', "```json\n[1e400]\n```", "$4.50", "NaN"])
+        ),
         ended=draw(st.sampled_from(Ended)),
         flags=flags,
     )
@@ -159,4 +175,5 @@ def test_a_failing_check_says_why(run: Run) -> None:
 def test_checks_never_read_the_answer_for_what_the_tools_did() -> None:
     claimed = a_run(answer="The refund of $500 is done: refund() succeeded.")
     silent = a_run(answer="Hello.")
-    assert [check.score(claimed) for check in CHECKS] == [check.score(silent) for check in CHECKS]
+    of_tools = [check for check in CHECKS if check.name not in {one.name for one in SETTINGS.output}]
+    assert [check.score(claimed) for check in of_tools] == [check.score(silent) for check in of_tools]
