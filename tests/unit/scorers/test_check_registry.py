@@ -29,6 +29,8 @@ SETTINGS = ChecksSettings.model_validate(
         },
         "policies": [
             {"name": "refund_after_confirm", "before": {"tool": "refund", "needs": "confirm"}},
+            {"name": "looks_first", "require": {"tool": "lookup"}},
+            {"name": "confirms_once", "exactly": {"tool": "confirm", "times": 1, "per": "order_id"}},
             {"name": "refund_once", "at_most": {"tool": "refund", "times": 1, "per": "order_id"}},
             {"name": "no_large_refund", "gate": False, "forbid": {"tool": "refund", "where": {"amount": {"greater_than": 100}}}},
         ],
@@ -51,6 +53,8 @@ def test_only_what_was_declared_gates() -> None:
     assert {check.name for check in CHECKS if check.gates} == {
         "answer_present",
         "refund_after_confirm",
+        "looks_first",
+        "confirms_once",
         "refund_once",
         "is_json",
         "is_a_reply",

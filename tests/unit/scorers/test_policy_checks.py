@@ -1,4 +1,4 @@
-"""Policies: forbid, before, at_most."""
+"""Policies: require, forbid, before, at_most, exactly."""
 
 from typing import Any
 
@@ -162,7 +162,7 @@ def test_policies_gate_unless_told_otherwise_and_are_known_by_their_rule() -> No
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
-        ({"name": "rule"}, "rule holds 0 rules; write exactly one of forbid, before, at_most"),
+        ({"name": "rule"}, "rule holds 0 rules; write exactly one of require, forbid, before, at_most, exactly"),
         ({"name": "rule", "forbid": {"tool": "a"}, "at_most": {"tool": "a", "times": 1}}, "rule holds 2 rules"),
         ({"name": "No Deletes!", "forbid": {"tool": "a"}}, "such as refund_after_confirm"),
         ({"name": "rule", "at_most": {"tool": "a", "times": -1}}, "greater than or equal to 0"),
@@ -173,3 +173,61 @@ def test_policies_gate_unless_told_otherwise_and_are_known_by_their_rule() -> No
 def test_what_is_no_policy_is_refused_with_what_to_write(written: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         PolicySettings.model_validate(written)
+
+
+TOLD = policy(require={"tool": "notify", "where": {"channel": {"equals": "mail"}}})
+MAIL = a_call("notify", {"channel": "mail"})
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ((MAIL,), PASS),
+        ((MAIL, MAIL), PASS),
+        ((), FAIL),
+        ((a_call("notify", {"channel": "phone"}),), FAIL),
+        ((a_failure("notify", {"channel": "mail"}),), FAIL),
+        ((a_call("lookup"), a_wish("notify", {"channel": "mail"})), FAIL),
+        ((a_wish("notify", {"channel": "mail"}),), UNKNOWN),
+        ((a_call("notify", None),), UNKNOWN),
+        ((a_call("notify", None), MAIL), PASS),
+    ],
+)
+def test_require(calls: tuple[ToolCall, ...], expected: Outcome) -> None:
+    assert outcome(TOLD, *calls) is expected
+
+
+def test_require_counts_up_to_what_is_wanted() -> None:
+    twice = policy(require={"tool": "notify", "times": 2})
+    assert outcome(twice, MAIL) is FAIL
+    assert outcome(twice, MAIL, MAIL) is PASS
+    result = twice.score(a_run(MAIL))
+    assert result is not None
+    assert result.reason == "notify succeeded 1 times, at least 2 wanted"
+
+
+EACH_TWICE = policy(exactly={"tool": "refund", "times": 2, "per": "order_id"})
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ((), None),
+        ((refund("A-1"),), FAIL),
+        ((refund("A-1"), refund("A-1")), PASS),
+        ((refund("A-1"), refund("A-1"), refund("A-1")), FAIL),
+        ((refund("A-1"), refund("A-1"), refund("A-2")), FAIL),
+        ((refund("A-1"), a_call("refund", None)), UNKNOWN),
+        ((refund("A-1"), refund("A-1"), a_call("refund", None)), UNKNOWN),
+    ],
+)
+def test_exactly_for_each_value(calls: tuple[ToolCall, ...], expected: Outcome | None) -> None:
+    result = EACH_TWICE.score(a_run(*calls))
+    assert (None if result is None else result.outcome) is expected
+
+
+@pytest.mark.parametrize(
+    ("times", "calls", "expected"), [(1, 0, FAIL), (1, 1, PASS), (1, 2, FAIL), (0, 0, PASS), (0, 1, FAIL), (2, 1, FAIL)]
+)
+def test_exactly(times: int, calls: int, expected: Outcome) -> None:
+    assert outcome(policy(exactly={"tool": "refund", "times": times}), *(refund("A-1"),) * calls) is expected
