@@ -7,7 +7,6 @@ so neither order nor replay matters. People's decisions are never touched.
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from unicodedata import normalize
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.step import ToolCall
 from pipeline.model.time import SECOND
 from pipeline.scorers.calls import took_place
+from pipeline.scorers.reference.task import folded
 
 CANDIDATE: Final = "candidate"
 WITHDRAWN: Final = "withdrawn"
@@ -40,12 +40,6 @@ class FailingRun(msgspec.Struct, frozen=True):
     answer: str | None
     tool_calls: tuple[ToolCall, ...]
     minute_ns: int
-
-
-def folded(request: str) -> str:
-    """Return what makes two requests the same one: NFC, case and whitespace folded."""
-    # Folding case can leave a text that is not NFC any more.
-    return " ".join(normalize("NFC", normalize("NFC", request).casefold()).split())
 
 
 def case_id(project: str, agent: str, request: str) -> str:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.step import ToolCall
 from pipeline.model.time import MINUTE
-from pipeline.stages.promote import FailingRun, case, case_id, folded, members, representative, split
+from pipeline.scorers.reference.task import folded
+from pipeline.stages.promote import FailingRun, case, case_id, members, representative, split
 
 
 def a_run(run_id: str = "r1", **fields: Any) -> FailingRun:
