@@ -41,7 +41,7 @@ up: setup  ## run the embedded pipeline on ./tracegrade-data
 	@$(BIN)/tracegrade up
 
 test: $(VENV)/.develop  ## run all tests but the long ones
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not real and not faults_full" $(PYTEST)
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not real and not faults_full" $(PYTEST)
 
 real: $(VENV)/.develop  ## run the long tests on real parts, faults among them
 	@$(BIN)/python -m pytest -m real $(PYTEST)
@@ -65,6 +65,9 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding and the OpenTelemetry Collector
 	@$(BIN)/python tests/bench_cluster.py
 	@$(BIN)/python tests/bench_ways_in.py
+
+eval-corpora: $(VENV)/.develop  ## how scores in code tell good runs from bad ones, on labelled real runs
+	@PYTHONPATH=.:tests $(BIN)/python tests/eval_corpora.py
 
 held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes, with memory, open files and lag by the minute
 	@$(BIN)/python tests/bench_held.py
