@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import ConfigurationError
-from pipeline.model.rubric import CompositeKind, Dimension, Example, ExampleKind, MeasuredBy, Rubric
+from pipeline.model.rubric import CompositeKind, Dimension, Example, ExampleKind, MeasuredBy, Rubric, Tier
 
 SHIPPED: Final = Path(__file__).parent / "rubrics"
 
@@ -52,6 +52,14 @@ class DimensionFile(_Part):
     observation_only: bool = False
 
 
+class TierFile(_Part):
+    """What a composite from ``least`` on is called, and what is to be done then."""
+
+    name: Text
+    least: Decimal
+    action: Text
+
+
 class RubricFile(_Part):
     """A rubric, as written."""
 
@@ -61,6 +69,7 @@ class RubricFile(_Part):
     bar: Annotated[Decimal, Field(ge=0, le=100)]
     dimensions: Annotated[tuple[DimensionFile, ...], Field(min_length=1)]
     composite: CompositeKind = CompositeKind.PERCENT
+    tiers: tuple[TierFile, ...] = ()
 
     @model_validator(mode="after")
     def _weights_sum_to_one(self) -> Self:
@@ -91,6 +100,18 @@ class RubricFile(_Part):
                 raise ValueError(f"{dimension.name} needs an anchor for {lowest} and one for {highest}")
         return self
 
+    @model_validator(mode="after")
+    def _bar_and_tiers_are_on_the_composite(self) -> Self:
+        low, high = (0, 100) if self.composite is CompositeKind.PERCENT else (self.scale.lowest, self.scale.highest)
+        if not low <= self.bar <= high:
+            raise ValueError(f"the bar {self.bar} is not on the composite, which runs from {low} to {high}")
+        leasts = [tier.least for tier in self.tiers]
+        if leasts and (leasts != sorted(set(leasts), reverse=True) or leasts[-1] != low or leasts[0] > high):
+            raise ValueError(
+                f"write tiers from the best down, each with a smaller `least` than the one before, the last one {low}"
+            )
+        return self
+
     def rubric(self) -> Rubric:
         """Return what was written, as the noun that the pipeline uses."""
         return Rubric(
@@ -101,6 +122,7 @@ class RubricFile(_Part):
             bar=self.bar,
             dimensions=tuple(_dimension(dimension) for dimension in self.dimensions),
             composite=self.composite,
+            tiers=tuple(Tier(tier.name, tier.least, tier.action) for tier in self.tiers),
         )
 
 

@@ -21,6 +21,8 @@ class CompositeKind(StrEnum):
 
     PERCENT = "percent"
     """(weighted − lowest) / (highest − lowest) × 100, with a bar and hard gates (spec section 2.1)."""
+    MEAN = "mean"
+    """The weighted mean on the scale itself, with tiers (spec section 2.2)."""
 
 
 class ExampleKind(StrEnum):
@@ -60,8 +62,19 @@ class Dimension(msgspec.Struct, frozen=True):
     """Whether the quote behind a score must be an observation, not something the agent said."""
 
 
-class Rubric(msgspec.Struct, frozen=True):
-    """A set of dimensions on one whole-numbered scale. ``bar`` is on the composite's scale, 0 to 100 for ``percent``."""
+class Tier(msgspec.Struct, frozen=True):
+    """What a composite from ``least`` on is called, and what is to be done then."""
+
+    name: str
+    least: Decimal
+    action: str
+
+
+class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A set of dimensions on one whole-numbered scale. ``bar`` is on the composite's scale, 0 to 100 for ``percent``.
+
+    What is left at its default is not hashed, so that a field added later changes the hash of no stored contract.
+    """
 
     name: str
     version: str
@@ -70,6 +83,12 @@ class Rubric(msgspec.Struct, frozen=True):
     bar: Decimal
     dimensions: tuple[Dimension, ...]
     composite: CompositeKind = CompositeKind.PERCENT
+    tiers: tuple[Tier, ...] = ()
+    """From the best down."""
+
+    def tier(self, composite: Decimal) -> Tier | None:
+        """Return the tier of an unrounded composite, None where the rubric has none."""
+        return next((tier for tier in self.tiers if composite >= tier.least), None)
 
     def dimension(self, name: str) -> Dimension:
         """Return the dimension of that name.

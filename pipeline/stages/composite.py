@@ -1,4 +1,4 @@
-"""Composite: the dimensions of a rubric added up to one number, or to an interval while some are unknown (spec sections 2.1 and 2.4).
+"""Composite: the dimensions of a rubric added up to one number, or to an interval while some are unknown (spec sections 2.1, 2.2 and 2.4).
 
 In decimals throughout: (4, 5, 2, 5, 5) under ``support`` is exactly 80 and meets a bar of 80.
 """
@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from pipeline.model.result import Kind, Outcome, Result
-from pipeline.model.rubric import Dimension, MeasuredBy, Rubric
+from pipeline.model.rubric import CompositeKind, Dimension, MeasuredBy, Rubric
 from pipeline.stages.accounting import first_word
 
 UNCALIBRATED = "uncalibrated"
@@ -70,43 +70,45 @@ def _value(rubric: Rubric, kind: Kind, result: Result) -> Decimal | None:
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """What the composite can still be, in scale points × 100: exact, where a division by the scale's width need not be."""
+    """What the composite can still be, in parts of a point: exact, where a division by the scale's width need not be."""
 
     low: Decimal
     high: Decimal
-    width: int
-    """Of the scale: highest − lowest score."""
+    parts: int
+    """How many of them are one point of the composite."""
     bar: Decimal
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest composite, 0 to 100."""
-        return float(self.low / self.width), float(self.high / self.width)
+        """The lowest and the highest composite, 0 to 100 or on the scale."""
+        return float(self.low / self.parts), float(self.high / self.parts)
 
     @property
     def meets_bar(self) -> bool:
         """Whether the composite is at the bar or over it, whatever becomes known."""
-        return self.low >= self.bar * self.width
+        return self.low >= self.bar * self.parts
 
     @property
     def misses_bar(self) -> bool:
         """Whether the composite is under the bar, whatever becomes known."""
-        return self.high < self.bar * self.width
+        return self.high < self.bar * self.parts
 
 
 def interval(rubric: Rubric, known: Iterable[Score]) -> Interval:
     """Add the scores up: unknown ones at the bottom of the scale, and at its top."""
     known = tuple(known)
+    percent = rubric.composite is CompositeKind.PERCENT
     return Interval(
         low=_points(rubric, known, lambda score: score.low),
         high=_points(rubric, known, lambda score: score.high),
-        width=rubric.scale_high - rubric.scale_low,
+        parts=rubric.scale_high - rubric.scale_low if percent else 1,
         bar=rubric.bar,
     )
 
 
 def _points(rubric: Rubric, known: Iterable[Score], bound: Callable[[Score], Decimal]) -> Decimal:
-    return 100 * sum((score.dimension.weight * (bound(score) - rubric.scale_low) for score in known), Decimal(0))
+    mean = sum((score.dimension.weight * bound(score) for score in known), Decimal(0))
+    return 100 * (mean - rubric.scale_low) if rubric.composite is CompositeKind.PERCENT else mean
 
 
 def composite_result(known: Iterable[Score], total: Interval, contract: str) -> Result:

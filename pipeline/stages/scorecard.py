@@ -107,10 +107,10 @@ def _decide(rubric: Rubric, gates: Sequence[_Gate], known: Sequence[Score], tota
     if failed is not None:
         return Outcome.FAIL, failed.reason
     if total.misses_bar:
-        return Outcome.FAIL, f"composite: {_spoken(total)} is below the bar of {rubric.bar.normalize():f}"
+        return Outcome.FAIL, f"composite: {_spoken(rubric, total)} is below the bar of {rubric.bar.normalize():f}"
     undecided = [gate for gate in gates if gate.outcome is not Outcome.PASS]
     if total.meets_bar and not undecided:
-        return Outcome.PASS, f"composite: {_spoken(total)} meets the bar of {rubric.bar.normalize():f}"
+        return Outcome.PASS, f"composite: {_spoken(rubric, total)} meets the bar of {rubric.bar.normalize():f}"
     if _may_still_decide(rubric, undecided, known):
         return None, ""
     if undecided:
@@ -135,9 +135,11 @@ def _at(score: Score, *, top: bool) -> Score:
     return msgspec.structs.replace(score, low=end, high=end) if score.pending else score
 
 
-def _spoken(total: Interval) -> str:
+def _spoken(rubric: Rubric, total: Interval) -> str:
     low, high = total.bounds
-    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+    number = f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+    tiers = dict.fromkeys(tier.name for tier in map(rubric.tier, (total.low / total.parts, total.high / total.parts)) if tier)
+    return f"{number} ({' to '.join(tiers)})" if tiers else number
 
 
 def _verdict_result(verdict: Verdict, contract: str) -> Result:

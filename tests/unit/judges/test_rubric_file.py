@@ -9,9 +9,10 @@ from ruamel.yaml import YAML
 
 from pipeline.errors import ConfigurationError
 from pipeline.judges.rubric_file import SHIPPED, load
-from pipeline.model.rubric import ExampleKind
+from pipeline.model.rubric import CompositeKind, ExampleKind
 
 SUPPORT = load("support")
+AGENT_OUTPUT = load("agent-output")
 
 
 def test_support_has_the_weights_gates_and_bar_of_the_specification() -> None:
@@ -31,9 +32,27 @@ def test_support_has_the_weights_gates_and_bar_of_the_specification() -> None:
     assert [one.name for one in SUPPORT.dimensions if one.observation_only] == ["correctness"]
 
 
-@pytest.mark.parametrize("dimension", SUPPORT.dimensions, ids=lambda dimension: str(dimension.name))
+def test_agent_output_has_the_weights_bar_and_tiers_of_the_specification() -> None:
+    assert {dimension.name: dimension.weight for dimension in AGENT_OUTPUT.dimensions} == {
+        "accuracy": Decimal("0.30"),
+        "groundedness": Decimal("0.25"),
+        "completeness": Decimal("0.20"),
+        "coherence": Decimal("0.15"),
+        "helpfulness": Decimal("0.10"),
+    }
+    assert (AGENT_OUTPUT.composite, AGENT_OUTPUT.bar) == (CompositeKind.MEAN, Decimal("2.5"))
+    assert [(tier.name, tier.least) for tier in AGENT_OUTPUT.tiers] == [
+        ("EXCELLENT", Decimal("4.5")),
+        ("GOOD", Decimal("3.5")),
+        ("ADEQUATE", Decimal("2.5")),
+        ("POOR", Decimal("1.5")),
+        ("FAILING", Decimal(1)),
+    ]
+
+
+@pytest.mark.parametrize("dimension", [*SUPPORT.dimensions, *AGENT_OUTPUT.dimensions], ids=lambda dimension: f"{dimension.name}")
 def test_every_shipped_dimension_says_what_it_needs_and_shows_it(dimension: Any) -> None:
-    assert [score for score, _ in dimension.anchors] == [1, 3, 5]
+    assert [score for score, _ in dimension.anchors] in ([1, 3, 5], [1, 2, 3, 4, 5])
     assert dimension.requires
     assert dimension.yes_no
     assert [example.kind for example in dimension.examples] == list(ExampleKind)
@@ -44,7 +63,7 @@ def written(tmp_path: Path, **changes: Any) -> Path:
     """A rubric file: the shipped one with changes to its first dimension, or to the whole."""
     rubric = YAML(typ="safe").load((SHIPPED / "support.yaml").read_text())
     for key, value in changes.items():
-        (rubric if key in rubric or key == "extra" else rubric["dimensions"][0])[key] = value
+        (rubric if key in rubric or key in ("extra", "tiers") else rubric["dimensions"][0])[key] = value
     path = tmp_path / "mine.yaml"
     YAML(typ="safe").dump(rubric, path)
     return path
@@ -72,6 +91,9 @@ def test_weights_are_decimals_however_they_are_written(tmp_path: Path) -> None:
         ({"bar": 101}, "bar"),
         ({"composite": "magic"}, "composite"),
         ({"extra": 1}, "extra"),
+        ({"composite": "mean"}, "the bar 75 is not on the composite, which runs from 1 to 5"),
+        ({"tiers": [{"name": "A", "least": 50, "action": "ship"}]}, "the last one 0"),
+        ({"tiers": [{"name": "A", "least": 0, "action": "x"}, {"name": "B", "least": 50, "action": "y"}]}, "from the best down"),
         ({"dimensions": []}, "dimensions"),
         ({"name": "Correctness!"}, "name"),
     ],
@@ -91,7 +113,7 @@ def test_two_dimensions_of_one_name_are_a_mistake(tmp_path: Path) -> None:
 
 
 def test_a_rubric_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(ConfigurationError, match="write the path of a file, or one of: support"):
+    with pytest.raises(ConfigurationError, match="write the path of a file, or one of: agent-output, support"):
         load("suport")
 
 

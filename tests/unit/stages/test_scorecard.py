@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipeline.model.result import Kind, Outcome, Result, Verdict
-from pipeline.model.rubric import Dimension, MeasuredBy, Rubric
+from pipeline.model.rubric import CompositeKind, Dimension, MeasuredBy, Rubric, Tier
 from pipeline.stages.scorecard import Scorecard, scorecard
 
 PASS, FAIL, UNKNOWN, ERROR = Outcome.PASS, Outcome.FAIL, Outcome.INSUFFICIENT_EVIDENCE, Outcome.GRADER_ERROR
@@ -334,3 +334,52 @@ def test_no_row_has_a_value_that_was_not_decided(found: list[Result]) -> None:
         elif row.outcome is not None:
             assert row.reason
     assert (card.verdict_result.outcome, card.verdict_result.reason) == (card.verdict.outcome, card.verdict.reason)
+
+
+# --- tiers, spec 2.2
+
+OUTPUT_WEIGHTS = {"accuracy": "0.30", "groundedness": "0.25", "completeness": "0.20", "coherence": "0.15", "helpfulness": "0.10"}
+AGENT_OUTPUT = Rubric(
+    name="agent-output",
+    version="1",
+    scale_low=1,
+    scale_high=5,
+    bar=Decimal("2.5"),
+    dimensions=tuple(Dimension(name, Decimal(weight), ()) for name, weight in OUTPUT_WEIGHTS.items()),
+    composite=CompositeKind.MEAN,
+    tiers=tuple(
+        Tier(name, Decimal(least), "")
+        for name, least in (("EXCELLENT", "4.5"), ("GOOD", "3.5"), ("ADEQUATE", "2.5"), ("POOR", "1.5"), ("FAILING", "1"))
+    ),
+)
+
+
+def output(*known: Known) -> Scorecard:
+    results = (judged(name, one) for name, one in zip(OUTPUT_WEIGHTS, known, strict=True))
+    return scorecard((ANSWERED, *results), AGENT_OUTPUT, GATING, DECIDING, sampled=True, contract="s")
+
+
+@pytest.mark.parametrize(
+    ("known", "composite", "tier", "outcome"),
+    [
+        ((5, 4, 4, 3, 3), 4.05, "GOOD", PASS),
+        ((5, 5, 5, 5, 5), 5.0, "EXCELLENT", PASS),
+        ((5, 4, 5, 4, 4), 4.5, "EXCELLENT", PASS),
+        ((3, 3, 2, 2, 1), 2.45, "POOR", FAIL),
+        ((3, 2, 2, 3, 2.5), 2.5, "ADEQUATE", PASS),
+        ((1, 1, 1, 1, 1), 1.0, "FAILING", FAIL),
+    ],
+)
+def test_the_weighted_mean_names_a_tier(known: tuple[float, ...], composite: float, tier: str, outcome: Outcome) -> None:
+    card = output(*known)
+    assert bounds(card) == (composite, composite)
+    assert card.verdict.outcome is outcome
+    assert f"({tier})" in card.verdict.reason
+
+
+def test_with_an_unknown_score_the_tier_is_a_range_and_the_bar_still_decides() -> None:
+    card = output(5, 4, UNKNOWN, 3, 3)
+    assert bounds(card) == (3.45, 4.25)
+    assert card.verdict.outcome is PASS
+    assert "3.45 to 4.25 (ADEQUATE to GOOD)" in card.verdict.reason
+    assert output(3, 2, UNKNOWN, 2, 2).verdict.outcome is UNKNOWN
