@@ -1,136 +1,76 @@
-"""Recorded traces as spans and as runs: just enough reading of the corpus files for tests of what is made of them."""
+"""Recorded traces as what arrived, and as the runs that the pipeline makes of it: decoded, read, assembled, made into runs."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from collectors.dialects import read
-from pipeline.model.run import Cohort, Place, Run
-from pipeline.model.span import Event, Span
-from pipeline.model.step import Step, StepKind
-from pipeline.stages.trajectory import as_run
+from collectors.otlp import json, protobuf
+from collectors.otlp.logs import decode_json as decode_logs
+from collectors.replay import requests_of
+from pipeline.config.grading import grading_of
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.log_record import LogRecord
+from pipeline.model.run import Run
+from pipeline.model.span import Span
+from pipeline.model.time import DAY, SECOND
+from pipeline.stages.assemble import TraceState
+from pipeline.stages.close import AssembleSettings
+from pipeline.stages.turn import Assembly, turn
 
 CORPORA = Path(__file__).parent / "corpora"
-_STATUS = {"UNSET": 0, "OK": 1, "ERROR": 2}
+LOGS = ".logs.jsonl"
+PROJECT = "default"
+_ASSEMBLY = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(TracegradeSettings()))
 
 
-def otlp_spans(path: Path) -> list[Span]:
-    """Spans of OTLP/JSON requests, one a line."""
-    found = []
-    for line in path.read_text().splitlines():
-        for resource_spans in json.loads(line)["resourceSpans"]:
-            resource = _attributes(resource_spans.get("resource", {}))
-            for scope_spans in resource_spans["scopeSpans"]:
-                found += [_otlp_span(span, scope_spans.get("scope", {}), resource) for span in scope_spans["spans"]]
-    return found
+def recordings(folder: str = "") -> list[Path]:
+    """Every file of the corpora, or of one folder of them, that holds spans."""
+    found = (path for path in (CORPORA / folder).rglob("*.json*") if path.stem != "truth" and not path.name.endswith(LOGS))
+    return sorted(found)
 
 
-def _otlp_span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Span:
-    status = span.get("status", {})
-    end = int(span["endTimeUnixNano"])
-    return Span(
-        project="default",
-        trace_id=span["traceId"],
-        span_id=span["spanId"],
-        parent_id=span.get("parentSpanId", ""),
-        name=span["name"],
-        start_ns=int(span["startTimeUnixNano"]),
-        end_ns=end,
-        received_ns=end,
-        status_code=status.get("code", 0),
-        status_message=status.get("message", ""),
-        attributes=_attributes(span),
-        events=tuple(Event(one["name"], attributes=_attributes(one)) for one in span.get("events", ())),
-        resource=resource,
-        scope_name=scope.get("name", ""),
-    )
+def spans_of(path: Path) -> list[Span]:
+    """The spans of a file, all received a second after the last of them ended."""
+    spans = _spans_of(path)
+    received = max(span.end_ns for span in spans) + SECOND
+    return [msgspec.structs.replace(span, received_ns=received) for span in spans]
 
 
-def _attributes(owner: dict[str, Any]) -> dict[str, Any]:
-    return {one["key"]: _value(one["value"]) for one in owner.get("attributes", ())}
+@cache
+def _spans_of(path: Path) -> list[Span]:
+    if path.suffix == ".jsonl":  # as it came over the wire
+        return [span for line in path.read_bytes().splitlines() for span in json.decode(line, PROJECT, 1).items]
+    return [span for one in requests_of(path) for span in protobuf.decode(one.SerializeToString(), PROJECT, 1).items]
 
 
-def _value(value: dict[str, Any]) -> Any:
-    ((kind, content),) = value.items()
-    if kind == "arrayValue":
-        return [_value(one) for one in content.get("values", ())]
-    return int(content) if kind == "intValue" else content
+def log_records_of(path: Path) -> list[LogRecord]:
+    """The log records that were sent beside the spans of a file."""
+    beside = path.with_name(path.stem + LOGS)
+    lines = beside.read_bytes().splitlines() if beside.exists() else []
+    return [record for line in lines for record in decode_logs(line, PROJECT, 1).items]
 
 
-def dictionary_spans(path: Path) -> list[Span]:
-    """Spans of the dictionaries that strands-evals keeps as fixtures."""
-    document = json.loads(path.read_text())
-    found = []
-    for span in document if isinstance(document, list) else document["spans"]:
-        status = span["status"]
-        found.append(
-            Span(
-                project="default",
-                trace_id=span["trace_id"],
-                span_id=span["span_id"],
-                parent_id=span["parent_span_id"] or "",
-                name=span["name"],
-                start_ns=span["start_time"],
-                end_ns=span["end_time"],
-                received_ns=span["end_time"],
-                status_code=_STATUS[status["code"]],
-                status_message=status.get("message") or "",
-                attributes=span["attributes"],
-                events=tuple(Event(one["event_name"], attributes=one["attributes"]) for one in span.get("span_events") or ()),
-                scope_name=span["scope"]["name"],
-            )
-        )
-    return found
+def arrived(path: Path) -> list[Span | LogRecord]:
+    """All that was sent of a file."""
+    return [*spans_of(path), *log_records_of(path)]
 
 
-def runs_of(spans: Iterable[Span]) -> list[Run]:
-    """One run a trace that holds a model or tool call, by start: its topmost agent or orchestration heads it, else its topmost span."""
-    traces: dict[str, list[Step]] = {}
-    for span in spans:
-        step = read(span)
-        if step.kind is not StepKind.IGNORED:
-            traces.setdefault(span.trace_id, []).append(step)
-    runs = [_run(trace_id, _in_order(steps)) for trace_id, steps in traces.items()]
-    return sorted((run for run in runs if run is not None), key=lambda run: run.start_ns)
+def runs_of(records: Iterable[Span | LogRecord]) -> list[Run]:
+    """The runs of these traces by start, once all has come and every clock has run out."""
+    traces: dict[str, list[Span | LogRecord]] = {}
+    for record in records:
+        traces.setdefault(record.trace_id, []).append(record)
+    runs = [run for trace_id, one in traces.items() for run in _runs_of_trace(trace_id, one)]
+    return sorted(runs, key=lambda run: (run.start_ns, run.run_id))
 
 
-def _in_order(steps: list[Step]) -> list[Step]:
-    known = {step.span_id: step for step in steps}
-
-    def key(step: Step) -> tuple[tuple[int, str], ...]:
-        above = known.get(step.parent_id)
-        return (*(key(above) if above else ()), (step.start_ns, step.span_id))
-
-    return sorted(steps, key=key)
-
-
-def _run(trace_id: str, steps: list[Step]) -> Run | None:
-    if not any(step.kind in (StepKind.MODEL, StepKind.TOOL, StepKind.AGENT) for step in steps):
-        return None
-    known = {step.span_id for step in steps}
-    tops = [step for step in steps if step.parent_id not in known]
-    agents = [step for step in steps if step.kind in (StepKind.AGENT, StepKind.ORCHESTRATION)]
-    head = tops[0] if tops[0].kind is StepKind.CHAIN else next(iter(agents), tops[0])
-    agent = next((step.agent for step in steps if step.kind is StepKind.AGENT and step.agent), head.agent or head.service)
-    return as_run(
-        project="default",
-        trace_id=trace_id,
-        run_id=head.span_id,
-        head=head,
-        steps=_below(head, steps),
-        place=Place(Cohort(agent=agent), 0),
-        start_ns=head.start_ns,
-        end_ns=head.end_ns,
-        first_received_ns=min(step.received_ns for step in steps),
-    )
-
-
-def _below(head: Step, steps: list[Step]) -> tuple[Step, ...]:
-    """Leave out what is above the head; keep what lost its parent."""
-    parents: Mapping[str, Step] = {step.span_id: step for step in steps}
-    above, step = set(), parents.get(head.parent_id)
-    while step is not None:
-        above.add(step.span_id)
-        step = parents.get(step.parent_id)
-    return tuple(step for step in steps if step.span_id not in above)
+def _runs_of_trace(trace_id: str, records: list[Span | LogRecord]) -> list[Run]:
+    state = TraceState(PROJECT, trace_id)
+    for record in records:
+        state.add([record])
+    now = state.last_received_ns + 2 * DAY
+    version = turn(state, now, now, _ASSEMBLY).version
+    return [one.run for one in version.runs] if version else []

@@ -1,6 +1,7 @@
 """Attribute values as they come: JSON in strings, structured values, or flattened under indexed keys."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, Final
@@ -13,6 +14,7 @@ UNREADABLE: Final = object()
 _WITHHELD: Final = frozenset({"__REDACTED__", "[REDACTED]", "<not specified>", "<not serializable>"})
 _NOTHING: Final = _WITHHELD | {"", "None", "N/A"}
 _LONGEST_INDEX: Final = 9
+_INDEX: Final = re.compile(r"\.\d+(?=\.|$)")
 _DEEPEST: Final = 64
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
@@ -150,6 +152,11 @@ def in_order(node: Any) -> list[Any]:
     if len(found) > 1:
         found.sort(key=int)
     return [node[key] for key in found]
+
+
+def indexed(name: str) -> str:
+    """Return an attribute's name with ``N`` in the place of each index."""
+    return _INDEX.sub(".N", name)
 
 
 def as_dict(node: Any) -> dict[str, Any]:

@@ -15,9 +15,22 @@ _NAME: Final = "gen_ai.evaluation.name"
 _VALUE: Final = "gen_ai.evaluation.score.value"
 _LABEL: Final = "gen_ai.evaluation.score.label"
 _EXPLANATION: Final = "gen_ai.evaluation.explanation"
-_VALUES: Final = dict.fromkeys(("pass", "passed", "true", "correct", "relevant", "good", "positive"), 1.0) | dict.fromkeys(
-    ("fail", "failed", "false", "incorrect", "not_relevant", "bad", "negative"), -1.0
+_GOOD: Final = ("pass", "passed", "true", "correct", "relevant", "good", "positive", "up", "thumbs_up", "thumbs-up", "like", "👍")
+_BAD: Final = (
+    "fail",
+    "failed",
+    "false",
+    "incorrect",
+    "not_relevant",
+    "bad",
+    "negative",
+    "down",
+    "thumbs_down",
+    "thumbs-down",
+    "dislike",
+    "👎",
 )
+_VALUES: Final = dict.fromkeys(_GOOD, 1.0) | dict.fromkeys(_BAD, -1.0)
 """What labels mean. A number alone means nothing: 0 is the best toxicity and the worst relevance."""
 
 

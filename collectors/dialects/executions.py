@@ -21,14 +21,21 @@ class Given(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """Result of an execution, None where it was not captured; ``failed`` is the result's own word, ``goto`` whom control went to."""
+    """Result of an execution, None where it was not captured.
+
+    ``failed`` is the result's own word, ``goto`` whom control went to, ``name`` the tool's where the result says it.
+    """
 
     text: str | None = None
     call_id: str = ""
     failed: bool = False
     goto: str = ""
+    name: str = ""
+    truncated: bool = False
 
 
+_OBJECTS: Final = ('{"', '[{"')
+"""How JSON of a structure begins. Where it does not end like one, it was cut."""
 _WRAPPED: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 _LONGEST_LITERAL: Final = 20_000
 _DEEPEST_LITERAL: Final = 200
@@ -130,6 +137,8 @@ def returned(value: Any) -> Returned:
         if value[:1] == '"':
             inner = decoded(value)
             return Returned(text=value if inner is UNREADABLE else as_text(inner))
+        if value.startswith(_OBJECTS) and not value.rstrip().endswith(("}", "]")):
+            return Returned(text=value, truncated=True)
         if value[:1] != "{" or not any(word in value for word in _TELLTALES):
             return Returned(text=value)
         parsed = decoded(value)
@@ -149,8 +158,11 @@ def _result(value: dict[str, Any], text: str) -> Returned:
     for fields in (value.get("data"), value.get("kwargs"), value):
         if isinstance(fields, dict) and "content" in fields and "tool_call_id" in fields:
             said = result_text(fields["content"])
-            return Returned(said, as_text(fields["tool_call_id"]), failed=fields.get("status") == "error")
+            failed, name = fields.get("status") == "error", as_text(fields.get("name"))
+            return Returned(said, as_text(fields["tool_call_id"]), failed=failed, name=name)
     failed = value.get("isError") is True or value.get("is_error") is True
+    if "raw_output" in value and isinstance(value.get("blocks"), list):  # LlamaIndex's ToolOutput
+        return Returned(result_text(value["blocks"]), failed=failed)
     if failed or isinstance(value.get("isError"), bool):
         text = result_text(value.get("content", text))
     return Returned(text, failed=failed or value.get("status") == "error")
@@ -167,5 +179,5 @@ def tool_step(span: Span, dialect: str, name: str, call_id: str, got: Given, gav
         agent=agent,
         error=error,
         tool=ToolCall(name, call_id or gave.call_id or got.call_id, got.arguments, got.raw, gave.text, error),
-        flags=(TRUNCATED,) if got.truncated else (NO_CONTENT,) if nothing else (),
+        flags=(TRUNCATED,) if got.truncated or gave.truncated else (NO_CONTENT,) if nothing else (),
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from collectors.dialects.attributes import UNREADABLE, decoded, first, first_text, structured
+from collectors.dialects.dialect import About, Dialect, Marks
 from collectors.dialects.executions import Given, Returned, given, returned, tool_step
 from collectors.dialects.messages import instructions, messages_of
 from collectors.dialects.parts import tool_definitions
@@ -13,11 +14,17 @@ from pipeline.model.span import Attributes, Event, Span
 from pipeline.model.step import Message, Step, StepKind, ToolCall
 
 OPERATION: Final = "gen_ai.operation.name"
-_ADK: Final = "gcp.vertex.agent"
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 MESSAGES: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions")
 """On a span, or on an event that carries them apart; such an event has a name of its own in some instrumentations."""
-_ROLE_EVENTS: Final = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
+_ROLE_EVENTS: Final = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")} | {
+    "gen_ai.prompt": "user"
+}
+_CONTENT_EVENTS: Final = {
+    "gen_ai.content.prompt": ("gen_ai.prompt", "user"),
+    "gen_ai.content.completion": ("gen_ai.completion", "assistant"),
+}
+"""Events of 1.27, one a side: the attribute that has all of it, and whose it is where it does not say."""
 _DEFAULT_AGENT: Final = "OpenAI Agents instrumentation"
 """Description of the agent that OpenTelemetry's openai-agents instrumentation invents for spans that are no agent's."""
 _KINDS: Final = {
@@ -43,22 +50,16 @@ _KINDS: Final = {
 """By operation; any other operation (embeddings, memory …) is recognised and OTHER."""
 _HANDOFFS: Final = frozenset({"agent_handoff", "handoff"})
 _MODEL_ATTRIBUTES: Final = ("gen_ai.request.model", "gen_ai.response.model")
-_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args")
-_RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response")
+_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments")
+_RESULT: Final = ("gen_ai.tool.call.result", "tool_response")
 
 
-class GenAI:
-    """The dialect of OpenTelemetry itself, which others build on."""
+_NAME: Final = "genai"
 
-    name = "genai"
 
-    def matches(self, span: Span) -> bool:
-        """Whether the span has any attribute of the conventions."""
-        return span.scope_name == _ADK or any(key.startswith("gen_ai.") for key in span.attributes)
-
-    def read(self, span: Span) -> Step:
-        """Read by operation, and by what the span holds where it names none."""
-        return read_as(span, self.name, _kind_of(span))
+def read(span: Span) -> Step:
+    """Read by operation, and by what the span holds where it names none."""
+    return read_as(span, _NAME, kind_of(span))
 
 
 def read_as(span: Span, dialect: str, kind: StepKind) -> Step:
@@ -76,17 +77,16 @@ def read_as(span: Span, dialect: str, kind: StepKind) -> Step:
     return step_of(span, dialect, kind, agent=agent_name(span))
 
 
-def _kind_of(span: Span) -> StepKind:
+def kind_of(span: Span) -> StepKind:
+    """Return what the span is: by its operation, else by what it holds."""
     attributes = span.attributes
     operation = attributes.get(OPERATION)
     if isinstance(operation, str):
         return _KINDS.get(operation, StepKind.OTHER)
     if "gen_ai.tool.name" in attributes or "gen_ai.tool.call.id" in attributes:
         return StepKind.TOOL
-    if "agent_name" in attributes or span.name.startswith("agent_run ["):
+    if "agent_name" in attributes:
         return StepKind.AGENT
-    if span.scope_name == _ADK and span.name == "invocation":
-        return StepKind.ORCHESTRATION
     return StepKind.MODEL if any(key in attributes for key in _MODEL_ATTRIBUTES) else StepKind.OTHER
 
 
@@ -147,7 +147,7 @@ def _with_details(span: Span) -> Mapping[str, Any]:
 
 
 def _event_messages(span: Span) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Read the form before 1.37: one event a message."""
+    """Read the forms before 1.37: an event for each message, and before that one for all that was asked and one for all that was answered."""
     asked: list[Message] = []
     answered: list[Message] = []
     for event in span.events:
@@ -161,7 +161,13 @@ def _event_messages(span: Span) -> tuple[tuple[Message, ...], tuple[Message, ...
             role = _ROLE_EVENTS[event.name]
             calls = structured(attributes.get("tool_calls"))
             raw = {"role": role, "content": structured(attributes.get("content")), "tool_calls": calls}
-            asked += messages_of(raw | {"tool_call_id": attributes.get("id") if role == "tool" else None}, role)
+            call_id = attributes.get("id") or attributes.get("tool_call_id")
+            asked += messages_of(raw | {"tool_call_id": call_id if role == "tool" else None}, role)
+        elif event.name in _CONTENT_EVENTS:
+            key, role = _CONTENT_EVENTS[event.name]
+            said = structured(attributes.get(key))
+            found = messages_of(said if isinstance(said, list | dict) else [{"content": said}], role)
+            (asked if role == "user" else answered).extend(found)
     return tuple(asked), tuple(answered)
 
 
@@ -195,10 +201,6 @@ def _tool(span: Span, dialect: str) -> Step:
     attributes = span.attributes
     name = first_text(attributes, "gen_ai.tool.name") or span.name.removeprefix("execute_tool ")
     call_id = first_text(attributes, "gen_ai.tool.call.id")
-    if name == "(merged tools)":  # ADK repeats parallel calls in one span
-        return step_of(span, dialect, StepKind.OTHER)
-    if attributes.get("gen_ai.tool.type") == "TransferToAgentTool":
-        return step_of(span, dialect, StepKind.OTHER, tool=ToolCall(name, call_id), flags=(HANDOFF,))
     got, gave = given(first(attributes, *_ARGUMENTS)), returned(first(attributes, *_RESULT))
     for event in span.events:
         if event.name == "gen_ai.tool.message" and got == Given():
@@ -253,4 +255,14 @@ def _retrieval(span: Span, dialect: str) -> Step:
     return step_of(span, dialect, StepKind.RETRIEVAL, input=asked, output=found)
 
 
-DIALECT: Final = GenAI()
+DIALECT: Final = Dialect(
+    name=_NAME,
+    about=About(
+        title="OpenTelemetry GenAI conventions, of any instrumentation",
+        default="names, models, tokens and errors; no messages, no arguments and no results",
+        content="OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY; instrumentations from before 1.37 take true",
+    ),
+    marks=Marks(attributes=("gen_ai.*",)),
+    read=read,
+)

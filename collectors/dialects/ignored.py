@@ -4,20 +4,38 @@ from typing import Final
 
 from pipeline.model.span import Span
 
-_SCOPES: Final = frozenset({"crewai.telemetry", "pydantic-evals"})
-_LOGFIRE: Final = frozenset({"pending_span", "annotation"})
-_FEEDBACK: Final = ("annotations.0.annotation.name", "evaluations.0.evaluation.name")
+_SCOPES: Final = {
+    "crewai.telemetry": "product telemetry of CrewAI",
+    "pydantic-evals": "an evaluation",
+}
+"""Scope → what its spans are instead of a part of a run."""
+_ENVIRONMENT: Final = "langfuse.environment"
+_LANGFUSE: Final = "langfuse-"
+"""How environments begin that Langfuse keeps to itself: ``langfuse-llm-as-a-judge``."""
+_FEEDBACK: Final = tuple(
+    f"{scope}{one}s.0.{one}.name" for scope in ("", "trace.", "session.") for one in ("annotation", "evaluation")
+)
 """On a span of its own that links to what it is about; the same attributes on the span itself make it no less a part of its run."""
 
 
-def is_ignored(span: Span) -> bool:
-    """Whether the span is no part of any run (dialects reference, sections 7, 12, 14.15): scoring a grader would never end."""
+def ignored_because(span: Span) -> str:
+    """Return what the span is if it is no part of any run, else nothing (dialects reference, sections 7, 12, 14.15).
+
+    Scoring a grader would never end.
+    """
+    if span.scope_name in _SCOPES:
+        return _SCOPES[span.scope_name]
     attributes = span.attributes
-    return (
-        span.scope_name in _SCOPES
-        or attributes.get("openinference.span.kind") == "EVALUATOR"
-        or str(attributes.get("logfire.span_type")) in _LOGFIRE
-        or "gen_ai.evaluation.name" in attributes
+    if (
+        attributes.get("openinference.span.kind") == "EVALUATOR"
         or "mlflow.trace.sourceScorer" in attributes
-        or (bool(span.links) and any(mark in attributes for mark in _FEEDBACK))
-    )
+        or (_ENVIRONMENT in attributes and str(attributes[_ENVIRONMENT]).startswith(_LANGFUSE))
+    ):
+        return "an evaluation"
+    if "gen_ai.evaluation.name" in attributes:
+        return "the result of an evaluation"
+    if attributes.get("logfire.span_type") == "pending_span":
+        return "a copy that Logfire sends while the span itself is still open"
+    if span.links and any(mark in attributes for mark in _FEEDBACK):
+        return "feedback on another span"
+    return ""

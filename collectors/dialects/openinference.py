@@ -4,13 +4,14 @@ import re
 from typing import Any, Final
 
 from collectors.dialects.attributes import as_dict, decoded, first, first_text, in_order, nested
+from collectors.dialects.dialect import About, Dialect, Marks
 from collectors.dialects.executions import given, returned, tool_step
 from collectors.dialects.messages import messages_of
-from collectors.dialects.openinference_kinds import KIND, OPENAI_AGENTS, agent_name, kind_of
+from collectors.dialects.openinference_kinds import GENERATIONS, KIND, LLAMA_INDEX, OPENAI_AGENTS, agent_name, kind_of
 from collectors.dialects.parts import tool_definitions
 from collectors.dialects.payloads import Payload, answered, asked
 from collectors.dialects.steps import GUARDRAIL, HANDOFF, NO_CONTENT, OPAQUE, TRUNCATED, step_of
-from collectors.dialects.usage import OPENINFERENCE, usage_of
+from collectors.dialects.usage import OPENINFERENCE, usage_of, usage_within
 from pipeline.model.span import Attributes, Span
 from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition
 
@@ -23,10 +24,6 @@ class OpenInference:
 
     name = "openinference"
 
-    def matches(self, span: Span) -> bool:
-        """Every span of this dialect says its kind, also where several dialects share a span."""
-        return KIND in span.attributes
-
     def read(self, span: Span) -> Step:
         """Read by kind; LangChain and others get their kinds corrected."""
         reader = _READERS.get(kind_of(span))
@@ -38,7 +35,7 @@ class OpenInference:
         tree = nested(attributes, "llm.")
         given_to = _flattened(span, tree.get("input_messages"), "user") or _genai(attributes, "gen_ai.input.messages", "user")
         produced = _flattened(span, tree.get("output_messages"), "assistant")
-        produced = produced or _genai(attributes, "gen_ai.output.messages", "assistant")
+        produced = produced or _generated(attributes) or _genai(attributes, "gen_ai.output.messages", "assistant")
         got = Payload(given_to) if given_to else _input(span)
         gave = Payload(produced) if produced else _output(span)
         truncated = got.truncated or gave.truncated
@@ -55,7 +52,7 @@ class OpenInference:
             input=got.messages,
             output=() if gave.opaque else gave.messages,
             tools=_tools(attributes, tree.get("tools")),
-            usage=usage_of(attributes, OPENINFERENCE),
+            usage=usage_of(attributes, OPENINFERENCE) or usage_within(attributes.get("output.value")),
             flags=(TRUNCATED,) if truncated else (NO_CONTENT,) if nothing else (),
         )
 
@@ -70,6 +67,8 @@ class OpenInference:
         is_json = attributes.get("input.mime_type") == _JSON
         got = given(first(attributes, "input.value", "tool.parameters"), parameters, is_json=is_json)
         gave = returned(first(attributes, "output.value", "gen_ai.tool.call.result"))
+        if KIND not in attributes:  # a log record alone, named after its scope
+            name = gave.name or name
         call_id = first_text(attributes, "tool.id", "tool_call.id", "gen_ai.tool.call.id")
         if gave.goto:
             return step_of(span, self.name, StepKind.OTHER, tool=ToolCall(name, call_id or gave.call_id), flags=(HANDOFF,))
@@ -143,6 +142,20 @@ def _genai(attributes: dict[str, Any], key: str, role: str) -> tuple[Message, ..
     return () if value is None else messages_of(decoded(value), role)
 
 
+def _generated(attributes: Attributes) -> tuple[Message, ...]:
+    """Read the reply that LangChain serialised, its text beside its message, where a span has lost the flattened form."""
+    output = attributes.get("output.value")
+    if not isinstance(output, str) or not output.startswith(GENERATIONS):
+        return ()
+    batches = as_dict(decoded(output)).get("generations")
+    replies = [as_dict(one) for batch in batches if isinstance(batch, list) for one in batch] if isinstance(batches, list) else []
+    return messages_of([_reply(one.get("text"), as_dict(one.get("message"))) for one in replies], "assistant")
+
+
+def _reply(text: Any, message: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": text} | as_dict(message.get("kwargs", message))
+
+
 def _input(span: Span) -> Payload:
     value = span.attributes.get("input.value")
     return asked(value, is_json=span.attributes.get("input.mime_type") == _JSON)
@@ -150,7 +163,8 @@ def _input(span: Span) -> Payload:
 
 def _output(span: Span) -> Payload:
     value = span.attributes.get("output.value")
-    return answered(value, is_json=span.attributes.get("output.mime_type") == _JSON)
+    gave = answered(value, is_json=span.attributes.get("output.mime_type") == _JSON)
+    return gave._replace(opaque=True) if span.scope_name == LLAMA_INDEX and str(value).startswith("StopEvent(") else gave
 
 
 def _agent_output(span: Span) -> Payload:
@@ -185,7 +199,14 @@ def _flattened(span: Span, listed: Any, role: str) -> tuple[Message, ...]:
         if "tool_calls" in fields:
             fields["tool_calls"] = _calls(fields, span)
         found.append(fields)
+        found += map(_told, in_order(as_dict(one).get("function")))
     return messages_of(found, role)
+
+
+def _told(result: Any) -> dict[str, Any]:
+    """Return a result that AutoGen's model was told, which stands beside its message."""
+    fields = as_dict(decoded(result))
+    return {"role": "tool", "content": fields.get("content"), "tool_call_id": fields.get("call_id"), "name": fields.get("name")}
 
 
 def _contents(fields: dict[str, Any]) -> list[Any]:
@@ -204,4 +225,12 @@ def _calls(fields: dict[str, Any], span: Span) -> list[dict[str, Any]]:
     return found
 
 
-DIALECT: Final = OpenInference()
+DIALECT: Final = Dialect(
+    name=OpenInference.name,
+    about=About(
+        title="OpenInference, the instrumentations of Arize",
+        default="everything: messages, arguments, results, tools and tokens; OPENINFERENCE_HIDE_INPUTS and _HIDE_OUTPUTS leave it out",
+    ),
+    marks=Marks(scopes=("openinference.instrumentation.*",), attributes=(KIND,)),
+    read=OpenInference().read,
+)

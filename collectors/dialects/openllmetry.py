@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from collectors.dialects.attributes import as_dict, first, first_text, in_order, nested, structured
+from collectors.dialects.dialect import About, Dialect, Marks
 from collectors.dialects.executions import given, returned, tool_step
 from collectors.dialects.genai import OPERATION, agent_name, handoff, read_as
 from collectors.dialects.messages import messages_of
@@ -18,10 +19,10 @@ from pipeline.model.span import Span
 from pipeline.model.step import Message, Step, StepKind, ToolDefinition
 
 _KIND: Final = "traceloop.span.kind"
-_CREWAI: Final = "opentelemetry.instrumentation.crewai"
 _ENTITY: Final = "traceloop.entity.name"
 _AGENT_OF_METADATA: Final = "traceloop.association.properties.lc_agent_name"
 _OLD_FORM: Final = ("llm.request.type", "gen_ai.prompt.0.role", "gen_ai.completion.0.role", "gen_ai.completion.0.content")
+"""Attributes of the older generation, whose messages are indexed."""
 _MODEL_REQUESTS: Final = frozenset({"chat", "completion"})
 _INPUT: Final = ("gen_ai.tool.call.arguments", "traceloop.entity.input")
 _OUTPUT: Final = ("gen_ai.tool.call.result", "traceloop.entity.output")
@@ -31,10 +32,6 @@ class OpenLLMetry:
     """The dialect of Traceloop's SDK and instrumentations."""
 
     name = "openllmetry"
-
-    def matches(self, span: Span) -> bool:
-        """Whether the span says a Traceloop kind, or has the indexed messages of the older generation."""
-        return _KIND in span.attributes or any(key in span.attributes for key in _OLD_FORM)
 
     def read(self, span: Span) -> Step:
         """Read by kind, where that is one; else by operation."""
@@ -96,7 +93,7 @@ class OpenLLMetry:
 
 
 def _invokes_agent(span: Span) -> bool:
-    return span.attributes.get(OPERATION) == "invoke_agent" and span.scope_name != _CREWAI
+    return span.attributes.get(OPERATION) == "invoke_agent"
 
 
 def _agent(span: Span) -> str:
@@ -120,4 +117,12 @@ def _functions(span: Span) -> tuple[ToolDefinition, ...]:
     return tool_definitions(in_order(nested(span.attributes, "llm.request.functions.")))
 
 
-DIALECT: Final = OpenLLMetry()
+DIALECT: Final = Dialect(
+    name=OpenLLMetry.name,
+    about=About(
+        title="OpenLLMetry, the SDK and the instrumentations of Traceloop",
+        default="everything: messages, arguments, results and tokens; TRACELOOP_TRACE_CONTENT=false leaves it out",
+    ),
+    marks=Marks(attributes=(_KIND, *_OLD_FORM)),
+    read=OpenLLMetry().read,
+)

@@ -8,15 +8,42 @@ from typing import Any, Final
 from collectors.dialects.attributes import UNREADABLE, as_text, captured, decoded, is_shallow, structured, withheld
 from pipeline.model.step import Message, ToolCall, ToolDefinition
 
-CALLS: Final = frozenset({"tool_call", "tool_use", "function_call", "server_tool_call"})
-RESULTS: Final = frozenset({"tool_call_response", "tool_result", "function_call_output", "server_tool_call_response"})
+HOSTED: Final = {
+    "mcp_call": "",
+    "web_search_call": "web_search",
+    "file_search_call": "file_search",
+    "code_interpreter_call": "code_interpreter",
+    "computer_call": "computer",
+    "image_generation_call": "image_generation",
+}
+"""Calls that a provider runs by itself and answers in the same item (OpenAI's responses), with the name of the tool where the item has none."""
+CALLS: Final = frozenset(
+    {"tool_call", "tool_use", "function_call", "server_tool_call", "server_tool_use", "mcp_tool_use", *HOSTED}
+)
+RESULTS: Final = frozenset(
+    {
+        "tool_call_response",
+        "tool_result",
+        "function_call_output",
+        "server_tool_call_response",
+        "mcp_tool_result",
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+    }
+)
 TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _HIDDEN: Final = frozenset({"reasoning", "thinking", "redacted_thinking"})
 _MEDIA: Final = frozenset(
     {"blob", "file", "uri", "image", "image_url", "input_image", "audio", "input_audio", "video", "document"}
 )
+_SCHEMA_KEYS: Final = ("parameters", "input_schema", "parameters_json_schema")
 _RESULT_KEYS: Final = ("response", "result", "content", "output", "server_tool_call_response")
+_HOSTED_ARGUMENTS: Final = ("action", "queries", "code")
+_HOSTED_RESULTS: Final = ("output", "results", "outputs", "result", "status")
 CALL_PREFIX: Final = "ResponseFunctionToolCall("
+_ESCAPED: Final = {"\\": "\\", "'": "'", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE: Final = re.compile(r"\\([\\'nrt]|x[0-9a-f]{2}|u(?!d[89a-f])[0-9a-f]{4}|U000[0-9a-f]{5})")
 _CALL_AS_TEXT: Final = re.compile(
     r"ResponseFunctionToolCall\(arguments='(?P<arguments>.*?)', call_id='(?P<id>[^']*)', name='(?P<name>[^']*)'", re.DOTALL
 )
@@ -61,7 +88,7 @@ class Content:
     def _add(self, part: dict[str, Any]) -> None:
         kind = type_of(part)
         if kind in CALLS:
-            self._add_call(tool_call_of(part))
+            self._add_call(_hosted_call(part, HOSTED[kind]) if kind in HOSTED else tool_call_of(part))
         elif kind in RESULTS:
             self._add_result(part)
         elif isinstance(said := part.get("text", part.get("content")), str):
@@ -76,7 +103,7 @@ class Content:
             if not withheld(text):
                 self._texts.append(text)
         else:
-            self._add_call(tool_call_of(match.groupdict()))
+            self._add_call(tool_call_of(match.groupdict() | {"arguments": _unescaped(match["arguments"])}))
 
     def _add_call(self, call: ToolCall | None) -> None:
         if call is not None:
@@ -95,13 +122,29 @@ class Content:
             self._calls[call_id] = ToolCall(asked.name, asked.id, asked.arguments, asked.raw_arguments, result=text)
 
 
+_BLOCKS: Final = {
+    "toolUse": ("tool_use", "toolUseId", "input"),
+    "toolResult": ("tool_result", "toolUseId", "content"),
+    "function_call": ("tool_use", "id", "args"),
+    "functionCall": ("tool_use", "id", "args"),
+    "function_response": ("tool_result", "id", "response"),
+    "functionResponse": ("tool_result", "id", "response"),
+    "toolRequest": ("tool_use", "ref", "input"),
+    "toolResponse": ("tool_result", "ref", "output"),
+}
+"""Blocks that are told by their only key, not by a type: Bedrock's, Gemini's in two spellings, Genkit's. With the type, the id, the content."""
+
+
 def _typed(part: dict[str, Any]) -> dict[str, Any]:
-    """Give Bedrock's blocks the types that other providers write out."""
-    if isinstance(use := part.get("toolUse"), dict):
-        return {"type": "tool_use", "id": use.get("toolUseId"), "name": use.get("name"), "input": use.get("input")}
-    if isinstance(result := part.get("toolResult"), dict):
-        return {"type": "tool_result", "tool_use_id": result.get("toolUseId"), "content": result.get("content")}
-    return part
+    """Give blocks the types that other providers write out."""
+    if "type" in part:
+        return part
+    for key, (kind, id_key, content) in _BLOCKS.items():
+        block = part.get(key)
+        if isinstance(block, dict):
+            named = {"type": kind, "id": block.get(id_key), "name": block.get("name")}
+            return named | ({"input": block.get(content, {})} if kind == "tool_use" else {"content": block.get(content)})
+    return part | {"type": "thinking"} if part.get("thought") is True else part
 
 
 def result_text(value: Any) -> str:
@@ -130,9 +173,27 @@ def tool_call_of(raw: Mapping[str, Any]) -> ToolCall | None:
     return ToolCall(name, call_id, arguments=arguments)
 
 
+def _hosted_call(part: Mapping[str, Any], name: str) -> ToolCall | None:
+    """Return a call that its provider ran, with its result, or at least that it was completed."""
+    given = {key: part[key] for key in _HOSTED_ARGUMENTS if part.get(key) is not None}
+    call = tool_call_of({"id": part.get("id"), "name": part.get("name") or name, "arguments": part.get("arguments", given)})
+    told = next((part[key] for key in _HOSTED_RESULTS if part.get(key) is not None), None)
+    error = part.get("error")
+    if call is None or not (captured(told) or captured(error)):
+        return call
+    failed = as_text(error) if captured(error) else None
+    result = None if told is None else result_text(told)
+    return ToolCall(call.name, call.id, call.arguments, call.raw_arguments, result=result, error=failed)
+
+
+def _unescaped(text: str) -> str:
+    """Return a text that Python wrote between quotes as it was."""
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or chr(int(match[1][1:], 16)), text)
+
+
 def id_of(value: Any) -> str:
     """Return a call id as it is compared: the conventions' own example has a space before it."""
-    return str(value).strip() if captured(value) else ""
+    return as_text(value).strip() if captured(value) else ""
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...]:
@@ -158,5 +219,5 @@ def _definition(raw: Any) -> ToolDefinition | None:
     name = function.get("name")
     if not isinstance(name, str) or not name:
         return None
-    schema = structured(function.get("parameters", function.get("input_schema")))
+    schema = structured(next((function[key] for key in _SCHEMA_KEYS if function.get(key) is not None), None))
     return ToolDefinition(name, schema if isinstance(schema, dict) else None)

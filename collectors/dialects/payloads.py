@@ -68,5 +68,10 @@ def _found_in(value: dict[str, Any], role: str, keys: tuple[str, ...]) -> tuple[
         named = value["kwargs"].values() if isinstance(value["kwargs"], dict) else ()
         texts = [text for text in (*value["args"], *named) if isinstance(text, str)]
         return (Message(role, texts[0]),) if len(texts) == 1 else None
+    calls = value.get("content")
+    if (
+        isinstance(calls, list) and calls and all(isinstance(one, dict) and "arguments" in one for one in calls)
+    ):  # AutoGen's reply
+        return messages_of([{"role": role, "tool_calls": calls}], role)
     said = next((value[key] for key in keys if isinstance(value.get(key), str)), None)
     return None if said is None else (Message(role, said),)

@@ -25,9 +25,28 @@ HANDOFF: Final = "handoff"
 """Flag: control went to another agent. Such a step is OTHER, and its ``tool`` is the model's request for it, which is no tool call."""
 GUARDRAIL: Final = "guardrail"
 """Flag: what happens below checks the agent and does not speak for it."""
+TRANSPORT: Final = "transport"
+"""Flag: carries a call to where it is executed; another step may tell of the same call (dialects reference, trap 7)."""
 OPAQUE: Final = "opaque"
 """Flag: the output is a structure and not a message; it is an answer only where there is no better one."""
 
+_MCP: Final = "mcp.method.name"
+_MCP_SCOPE: Final = "opentelemetry.instrumentation.mcp"
+_FRAMEWORKS: Final = frozenset(
+    {
+        "strands-agents",
+        "crewai",
+        "langchain",
+        "langgraph",
+        "llama_index",
+        "autogen",
+        "microsoft.agent_framework",
+        "semantic_kernel",
+        "gcp.vertex.agent",
+        "litellm",
+    }
+)
+"""What frameworks write where the provider of a model belongs: their own names (dialects reference, trap 16)."""
 _CONVERSATION: Final = (
     "gen_ai.conversation.id",
     "session.id",
@@ -43,6 +62,10 @@ def step_of(span: Span, dialect: str, kind: StepKind, *, flags: tuple[str, ...] 
     resource, attributes = span.resource, span.attributes
     if "error" not in what:
         what["error"] = error_of(span)
+    if "conversation_id" not in what:
+        what["conversation_id"] = conversation_of(attributes)
+    if what.get("provider") in _FRAMEWORKS:
+        what["provider"] = ""
     return Step(
         span_id=span.span_id,
         parent_id=span.parent_id,
@@ -56,7 +79,6 @@ def step_of(span: Span, dialect: str, kind: StepKind, *, flags: tuple[str, ...] 
         service=_word(resource.get("service.name")),
         service_version=_word(resource.get("service.version")),
         environment=_word(resource.get("deployment.environment.name")) or _word(resource.get("deployment.environment")),
-        conversation_id=_conversation(attributes),
         parent_is_remote=span.parent_is_remote,
         flags=(*flags, *_flags(span)),
         **what,
@@ -67,8 +89,9 @@ def _word(value: Any) -> str:
     return as_text(value) if captured(value) else ""
 
 
-def _conversation(attributes: Attributes) -> str:
-    for key in _CONVERSATION:
+def conversation_of(attributes: Attributes, own: tuple[str, ...] = ()) -> str:
+    """Return the conversation that a span names, under a name that a dialect gives it or under one of those that several do."""
+    for key in (*own, *_CONVERSATION):
         if key in attributes and (name := _word(attributes[key])):
             return name
     return ""
@@ -78,6 +101,8 @@ def _flags(span: Span) -> tuple[str, ...]:
     flags: list[str] = [DROPPED] if span.dropped else []
     if CONVERTED_FROM in span.attributes:
         flags.append(CONVERTED)
+    if _MCP in span.attributes or span.scope_name == _MCP_SCOPE:
+        flags.append(TRANSPORT)
     if TRUNCATED_FIELDS in span.attributes or TRUNCATED_FIELDS in span.resource:
         flags.append(TRUNCATED)
     return tuple(flags)

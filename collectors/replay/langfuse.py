@@ -1,6 +1,7 @@
 """Langfuse exports: a trace and its observations, the attributes they arrived with under ``metadata.attributes``.
 
-Langfuse shows JSON attributes parsed and numbers as text, and moves what its own SDK sends into columns; all three are turned back.
+Langfuse shows JSON attributes parsed and numbers as text, and moves what its own SDK sends, and messages, arguments and results of OpenTelemetry's
+conventions, into columns; all of it is turned back.
 """
 
 import re
@@ -21,6 +22,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = 1000
 _TOKENS: Final = re.compile(r"\.usage\.|\.token_count\.")
 _LANGFUSE_SDK: Final = "langfuse-sdk"
+_OPERATION: Final = "gen_ai.operation.name"
+_CONTENT: Final = {
+    "execute_tool": ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result"),
+    "invoke_agent": ("gen_ai.input.messages", "gen_ai.output.messages"),
+    "chat": ("gen_ai.input.messages", "gen_ai.output.messages"),
+}
+"""Operation → the attributes of the conventions that the export holds in ``input`` and ``output``, and not among the attributes."""
+_INDEXED: Final = ("gen_ai.prompt.", "gen_ai.completion.")
 
 
 def matches(document: Any) -> bool:
@@ -41,6 +50,8 @@ def _span(observation: dict[str, Any]) -> RecordedSpan:
     attributes = {key: _sent(key, value) for key, value in (metadata.get("attributes") or {}).items()}
     if scope.get("name") == _LANGFUSE_SDK:
         attributes = _columns(observation) | attributes
+    elif _OPERATION in attributes:
+        attributes = _content(observation, attributes) | attributes
     return RecordedSpan(
         trace_id=observation["traceId"],
         span_id=observation["id"],
@@ -85,6 +96,15 @@ def _columns(observation: dict[str, Any]) -> Attributes:
         "langfuse.observation.output": observation.get("output"),
     }
     return {key: value if isinstance(value, str) else _json(value) for key, value in columns.items() if value}
+
+
+def _content(observation: dict[str, Any], attributes: Attributes) -> Attributes:
+    """Return what was moved out of the attributes of a span of the conventions; nothing where it is there under older names."""
+    if any(key.startswith(_INDEXED) for key in attributes):
+        return {}
+    names = _CONTENT.get(str(attributes[_OPERATION]), ())
+    found = zip(names, (observation.get("input"), observation.get("output")), strict=False)
+    return {name: value if isinstance(value, str) else _json(value) for name, value in found if value}
 
 
 def _json(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collectors.replay import agentdojo, any_agent, jaeger, langfuse, otlp_json, span_dicts, tau_bench
+from collectors.replay import agentdojo, any_agent, jaeger, langfuse, openai_agents, otlp_json, span_dicts, tau_bench
 
 
 class Shape(NamedTuple):
@@ -32,6 +32,7 @@ SHAPES: Final = (
     _shape(span_dicts),
     _shape(jaeger),
     _shape(langfuse),
+    _shape(openai_agents),
     _shape(tau_bench, transcript=True),
     _shape(agentdojo, transcript=True),
 )

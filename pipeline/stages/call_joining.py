@@ -16,6 +16,8 @@ from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinitio
 from pipeline.scorers.calls import NOT_EXECUTED, canonical
 from pipeline.stages.lineage import Lineage
 
+_BEGINNING: Final = 100
+"""Characters of a result in which an error says that it is one."""
 LONGEST_LITERAL: Final = 100_000
 """Characters of a text that is tried as a Python literal."""
 
@@ -23,10 +25,11 @@ LONGEST_LITERAL: Final = 100_000
 class Asked:
     """A call that a model asked for, and whether an execution was found for it."""
 
-    __slots__ = ("arguments", "at_ns", "call", "taken")
+    __slots__ = ("arguments", "at_ns", "call", "place", "taken")
 
-    def __init__(self, call: ToolCall, step: Step) -> None:
+    def __init__(self, call: ToolCall, step: Step, place: int) -> None:
         self.call = call
+        self.place = place
         self.arguments = canonical(call.arguments)
         self.at_ns = step.end_ns or step.start_ns
         self.taken = False
@@ -35,8 +38,9 @@ class Asked:
 def joined_calls(lineage: Lineage, tools: Mapping[str, ToolDefinition]) -> tuple[ToolCall, ...]:
     """Return the run's tool calls in the order in which they were executed, or else asked for.
 
-    A call that no span executed has the error ``not executed``: nobody saw it run. Only in a bare loop, a run of nothing but model calls,
-    no span was to be expected: there a call that a later model call was told the result of did run.
+    Of those that began at the same time the one that was asked for first comes first. A call that no span executed has the error
+    ``not executed``: nobody saw it run. Only in a bare loop, a run of nothing but model calls, no span was to be expected: there a call that
+    a later model call was told the result of did run.
     """
     asked = _asked(lineage)
     told = _Told(lineage, asked)
@@ -44,11 +48,11 @@ def joined_calls(lineage: Lineage, tools: Mapping[str, ToolDefinition]) -> tuple
     for step, match in _executions(lineage, asked):
         call = step.tool if step.kind is StepKind.TOOL else _as_call(step)
         if call is not None:
-            found.append((step.start_ns, len(found), _joined(call, match, told, tools)))
+            place = len(asked) if match is None else match.place
+            made = lineage.made_in(step if step.kind is StepKind.TOOL else lineage.caller(step), call)
+            found.append((step.start_ns, place, _joined(made, match, told, tools)))
     bare = all(step.kind in (StepKind.MODEL, StepKind.OTHER) for step in lineage.steps)
-    for one in asked:
-        if not one.taken:
-            found.append((one.at_ns, len(found), _unseen(one, told.of(one), bare=bare)))
+    found += [(one.at_ns, one.place, _unseen(one, told.of(one), bare=bare)) for one in asked if not one.taken]
     return tuple(call for _, _, call in sorted(found, key=lambda item: item[:2]))
 
 
@@ -60,7 +64,8 @@ def _asked(lineage: Lineage) -> list[Asked]:
         if step.kind is StepKind.AGENT and not any(one.kind is StepKind.MODEL for one in lineage.below(step))
     ]
     outputs = [*((one.step, one.output) for one in lineage.model_calls), *((step, step.output) for step in alone)]
-    return [Asked(call, step) for step, output in outputs for call in _distinct(output)]
+    calls = [(call, step) for step, output in outputs for call in _distinct(output)]
+    return [Asked(lineage.made_in(step, call), step, place) for place, (call, step) in enumerate(calls)]
 
 
 def _distinct(output: Iterable[Message]) -> list[ToolCall]:
@@ -83,7 +88,7 @@ def _is_part_of(one: ToolCall, other: ToolCall) -> bool:
 
 def _executions(lineage: Lineage, asked: list[Asked]) -> Iterator[tuple[Step, Asked | None]]:
     """Yield executed calls with their requests. What hands over or only answers takes its request along and is no call."""
-    steps = [step for step in lineage.steps if step.tool is not None and not lineage.repeats(step)]
+    steps = [lineage.whole(step) for step in lineage.steps if step.tool is not None and not lineage.repeats(step)]
     matches = _matched(steps, asked)
     for step in steps:
         if step.kind is StepKind.TOOL:
@@ -177,12 +182,12 @@ class _Told:
 
 def _joined(call: ToolCall, asked: Asked | None, told: _Told, tools: Mapping[str, ToolDefinition]) -> ToolCall:
     if asked is None:
-        return _with_arguments(call, call.arguments, call.raw_arguments, tools)
+        return _with_arguments(_with_error(call), call.arguments, call.raw_arguments, tools)
     text = told.of(asked)
     known = call.arguments if isinstance(call.arguments, dict) or asked.call.arguments is None else asked.call.arguments
     raw = call.raw_arguments or asked.call.raw_arguments
     whole = msgspec.structs.replace(call, id=call.id or asked.call.id, result=_result(call.result, text))
-    return _with_arguments(whole, known, raw, tools)
+    return _with_arguments(_with_error(whole), known, raw, tools)
 
 
 def _result(own: str | None, told: str | None) -> str | None:
@@ -224,7 +229,15 @@ def _unseen(asked: Asked, text: str | None, *, bare: bool) -> ToolCall:
     return msgspec.structs.replace(call, result=text, error=NOT_EXECUTED)
 
 
+def _with_error(call: ToolCall) -> ToolCall:
+    """Return the call as failed where only its result says so: a framework that tells the model of the error ends the span without one."""
+    failed = call.error is None and call.result is not None and _reads_as_error(call.result)
+    return msgspec.structs.replace(call, error=call.result) if failed else call
+
+
 def _reads_as_error(text: str) -> bool:
-    """Whether a told result is an error. A bare loop has no other evidence than how its author's text begins (reference, trap 10)."""
-    start = text.lstrip().lower()
-    return start.startswith(("error:", "exception:", "tool error:")) or '"iserror":true' in start.replace(" ", "")
+    """Whether a result is an error by how its author's text begins, or by the word of the Model Context Protocol (reference, trap 10)."""
+    start = text[:_BEGINNING].lstrip().lower()
+    if start.startswith(("error:", "exception:", "tool error:")):
+        return True
+    return start.startswith("{") and '"iserror":true' in text.lower().replace(" ", "")

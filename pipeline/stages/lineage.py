@@ -9,10 +9,15 @@ from typing import Final
 
 import msgspec
 
-from pipeline.model.step import Message, Step, StepKind, ToolDefinition, Usage
+from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition, Usage
+from pipeline.scorers.calls import canonical
 
 GUARDRAIL: Final = "guardrail"
 """Flag of a step that checks the agent: what happens below it does not speak for the run."""
+DEEPEST: Final = 8
+"""Names in a path; agents below that are taken together by name."""
+TRANSPORT: Final = "transport"
+"""Flag of a step that carries a call to where it is executed (MCP): the call's own, where no other step tells of it."""
 _ACTORS: Final = (StepKind.AGENT, StepKind.ORCHESTRATION, StepKind.TOOL, StepKind.MODEL)
 
 
@@ -27,10 +32,49 @@ class ModelCall(msgspec.Struct, frozen=True):
     model: str
 
 
+def _whole(told: list[Usage]) -> Usage | None:
+    """Return what several tell of one call's tokens: each count as the outermost that knows it has it."""
+    if len(told) <= 1:  # as nearly always
+        return told[0] if told else None
+    counts = {name: [count for one in told if (count := getattr(one, name)) is not None] for name in Usage.__struct_fields__}
+    return Usage(**{name: known[0] for name, known in counts.items() if known})
+
+
+def _within_others(group: list[Step], call_id: str = "") -> Iterator[Step]:
+    """Yield those of some executions of one tool that lie within the time of another: all that have its id and arguments, else transports."""
+    around: Step | None = None
+    for step in sorted(group, key=lambda one: (one.start_ns, -_end(one), TRANSPORT in one.flags, one.span_id)):
+        if (
+            around is not None
+            and _end(step) <= _end(around)
+            and (_same_arguments(step, around) if call_id else TRANSPORT in step.flags)
+        ):
+            yield step
+        elif call_id or TRANSPORT not in step.flags:
+            around = step if around is None or _end(step) > _end(around) else around
+
+
+def _end(step: Step) -> int:
+    return max(step.start_ns, step.end_ns)
+
+
+def _same_arguments(one: Step, other: Step) -> bool:
+    given = [step.tool.arguments for step in (one, other) if step.tool is not None and step.tool.arguments is not None]
+    return len(given) < 2 or canonical(given[0]) == canonical(given[1])  # noqa: PLR2004 - what only one of them tells does not differ
+
+
+def _is_of_the_same_tool(one: Step, other: Step) -> bool:
+    if one.tool is None or other.tool is None:
+        return False
+    return one.kind is other.kind is StepKind.TOOL and one.tool.name == other.tool.name
+
+
 class Lineage:
     """The steps of one run as a tree below its head; steps whose parent is unknown hang below the head."""
 
-    def __init__(self, head: Step, steps: tuple[Step, ...]) -> None:
+    def __init__(self, head: Step, steps: tuple[Step, ...], agent: str = "") -> None:
+        """Take the name of the run's own ``agent``, which is no sub-agent's."""
+        self.agent = agent
         self.head = head
         self.steps = steps
         known = {step.span_id for step in steps}
@@ -66,13 +110,53 @@ class Lineage:
         return found
 
     def repeats(self, step: Step) -> bool:
-        """Whether the step tells again of the call that the step above it is about."""
+        """Whether the step tells again of the call that the step above it is about, or one beside it."""
+        if step.span_id in self._twice:
+            return True
         above = self._actors.get(step.span_id)
         if above is None or above.kind is not step.kind:
             return False
-        if step.kind is StepKind.TOOL:
-            return above.tool is not None and step.tool is not None and above.tool.name == step.tool.name
-        return step.kind is StepKind.MODEL
+        return step.kind is StepKind.MODEL or _is_of_the_same_tool(step, above)
+
+    @cached_property
+    def _twice(self) -> frozenset[str]:
+        """Ids of steps that tell of a call which a step beside them is about: within its time, with its id, or its transport."""
+        groups: dict[tuple[str, ...], list[Step]] = {}
+        for step in self.steps:
+            if step.kind is StepKind.TOOL and step.tool is not None:
+                keys = [(step.tool.name,), *([(step.tool.name, step.tool.id)] if step.tool.id else ())]
+                for key in keys:
+                    groups.setdefault(key, []).append(step)
+        return frozenset(
+            step.span_id for key, group in groups.items() if len(group) > 1 for step in _within_others(group, *key[1:])
+        )
+
+    def whole(self, step: Step) -> Step:
+        """Return an execution completed by the steps inside it that tell of the same call; of several attempts the last is how it ended."""
+        inside = [one.tool for one in self._inside.get(step.span_id, ()) if one.tool is not None]
+        if not inside or step.tool is None:
+            return step
+        calls = [step.tool, *inside]
+        call = msgspec.structs.replace(
+            step.tool,
+            id=next((one.id for one in calls if one.id), ""),
+            arguments=next((one.arguments for one in calls if one.arguments is not None), None),
+            result=next((one.result for one in calls if one.result is not None), None),
+            error=step.tool.error or inside[-1].error,
+        )
+        return msgspec.structs.replace(step, tool=call)
+
+    @cached_property
+    def _inside(self) -> dict[str, list[Step]]:
+        """Executions below another one of the same tool, by the outermost: of one call, whoever made a span of it."""
+        found: dict[str, list[Step]] = {}
+        tops: dict[str, Step] = {}
+        for step in self.steps:
+            above = self._actors.get(step.span_id)
+            if above is not None and _is_of_the_same_tool(step, above):
+                top = tops[step.span_id] = tops.get(above.span_id, above)
+                found.setdefault(top.span_id, []).append(step)
+        return found
 
     @cached_property
     def model_calls(self) -> tuple[ModelCall, ...]:
@@ -87,7 +171,7 @@ class Lineage:
             input=next((one.input for one in views if one.input), ()),
             output=next((one.output for one in views if one.output), ()),
             tools=next((one.tools for one in views if one.tools), ()),
-            usage=next((one.usage for one in views if one.usage), None),
+            usage=_whole([one.usage for one in views if one.usage is not None]),
             model=next((one.model for one in views if one.model), ""),
         )
 
@@ -132,3 +216,28 @@ class Lineage:
             and actor.kind is not StepKind.TOOL
             and actor.agent != step.agent
         )
+
+    @cached_property
+    def paths(self) -> dict[str, str]:
+        """The path of the agent at work in each step; of an agent's own step, that agent's (:class:`~pipeline.model.run.Part`)."""
+        if all(step.agent in ("", self.agent) for step in self.steps if step.kind is StepKind.AGENT):  # as in most runs
+            return dict.fromkeys((step.span_id for step in self.steps), "")
+        found: dict[str, str] = {}
+        waiting: list[tuple[Step, tuple[str, ...], str]] = [(self.head, (), "")]
+        while waiting:
+            step, names, path = waiting.pop()
+            if step.kind is StepKind.AGENT and step.agent and step.agent != (names[-1] if names else self.agent):
+                names = (*names[: DEEPEST - 1], step.agent)
+                path = "/".join(name.replace("/", "%2F") for name in names)
+            found[step.span_id] = path
+            waiting.extend((child, names, path) for child in self.children(step))
+        return found
+
+    def made_in(self, step: Step, call: ToolCall) -> ToolCall:
+        """Return the call as that of the agent which made it in this step."""
+        path = self.paths[step.span_id]
+        return msgspec.structs.replace(call, agent=path) if path else call
+
+    def caller(self, agent: Step) -> Step:
+        """Return the step in which an agent was called."""
+        return self._actors[agent.span_id] or self.head

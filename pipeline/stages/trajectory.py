@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from pipeline.model.run import Place, Run
-from pipeline.model.step import Message, Step, StepKind, ToolDefinition, Usage
+from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition
+from pipeline.scorers.calls import NO_CONTENT, has_arguments
 from pipeline.stages.call_joining import joined_calls
 from pipeline.stages.final_answer import ending, final_answer
 from pipeline.stages.lineage import Lineage, ModelCall
-
-_SPOKESMEN = (StepKind.AGENT, StepKind.ORCHESTRATION, StepKind.CHAIN)
+from pipeline.stages.parts import SPOKESMEN, parts_of, spending_of, total
 
 
 def as_run(
@@ -24,10 +24,11 @@ def as_run(
     first_received_ns: int,
 ) -> Run:
     """Return the run that these steps are. They come by start, parents before children, and the head is one of them."""
-    lineage = Lineage(head, steps)
-    calls = lineage.model_calls
-    first = next((call for call in calls if call.step.span_id in lineage.own and call.input), None)
+    lineage = Lineage(head, steps, place.cohort.agent)
+    first = next((call for call in lineage.model_calls if call.step.span_id in lineage.own and call.input), None)
     tools = _tools(lineage)
+    calls = joined_calls(lineage, {tool.name: tool for tool in tools})
+    spending = spending_of(lineage)
     answer = final_answer(lineage)
     ended, error = ending(lineage, answer)
     return Run(
@@ -46,16 +47,26 @@ def as_run(
         request=_request(lineage, first),
         answer=answer,
         messages=_history(lineage, first),
-        tool_calls=joined_calls(lineage, {tool.name: tool for tool in tools}),
+        tool_calls=calls,
         tools=tools,
-        models=_distinct(call.model for call in calls) or _distinct(step.model for step in steps),
-        model_calls=len(calls),
-        usage=_usage(lineage),
+        models=_distinct(call.model for call in lineage.model_calls) or _distinct(step.model for step in steps),
+        model_calls=len(lineage.model_calls),
+        usage=total(usage for _, usage in spending),
+        parts=parts_of(lineage, calls, spending),
         ended=ended,
         error=error,
         dialects=tuple(sorted({step.dialect for step in steps if step.dialect})),
-        flags=tuple(sorted({flag for step in steps for flag in step.flags})),
+        flags=_flags(lineage, calls),
     )
+
+
+def _flags(lineage: Lineage, calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
+    """Return the flags of all steps, but that content is missing only where no other step has it."""
+    flags = {flag for step in lineage.steps for flag in step.flags}
+    silent = any(not call.input and not call.output for call in lineage.model_calls)
+    if not silent and all(has_arguments(call) or call.raw_arguments or call.result is not None for call in calls):
+        flags.discard(NO_CONTENT)
+    return tuple(sorted(flags))
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
@@ -77,7 +88,7 @@ def _inputs(lineage: Lineage, first: ModelCall | None) -> Iterator[tuple[Message
     """Yield what the run was given, nearest to the user first: the head's own input, its agents', the first model call's."""
     yield lineage.head.input
     for step in lineage.steps:
-        if step.kind in _SPOKESMEN and step.span_id in lineage.own:
+        if step.kind in SPOKESMEN and step.span_id in lineage.own:
             yield step.input
     if first is not None:
         yield first.input
@@ -109,51 +120,9 @@ def _history(lineage: Lineage, first: ModelCall | None) -> tuple[Message, ...]:
 
 def _tools(lineage: Lineage) -> tuple[ToolDefinition, ...]:
     """Return the tools that any model or agent of the run was offered. That a tool was executed is no offer: the list must be whole."""
-    offers = [call.tools for call in lineage.model_calls] + [step.tools for step in lineage.steps if step.kind in _SPOKESMEN]
+    offers = [call.tools for call in lineage.model_calls] + [step.tools for step in lineage.steps if step.kind in SPOKESMEN]
     found: dict[str, ToolDefinition] = {}
     for tool in (tool for offer in offers for tool in offer):
         if tool.name not in found or found[tool.name].schema is None:
             found[tool.name] = tool
     return tuple(found.values())
-
-
-def _usage(lineage: Lineage) -> Usage:
-    """Return tokens summed over model calls; an agent's own total counts only where no model call below it tells (spec section 4.3)."""
-    counted = [call.usage for call in lineage.model_calls if call.usage is not None]
-    silent = _agent_totals(lineage.head, lineage, {call.step.span_id for call in lineage.model_calls if call.usage is not None})
-    every = [*counted, *silent]
-    return Usage(
-        input=_sum(one.input for one in every),
-        output=_sum(one.output for one in every),
-        cached=_sum(one.cached for one in every),
-        reasoning=_sum(one.reasoning for one in every),
-    )
-
-
-def _agent_totals(head: Step, lineage: Lineage, told: set[str]) -> list[Usage]:
-    """Return the totals of the topmost agents that have no model call with tokens below them."""
-    counted_below: set[str] = set()
-    order: list[Step] = []
-    waiting = [head]
-    while waiting:
-        step = waiting.pop()
-        order.append(step)
-        waiting.extend(lineage.children(step))
-    for step in reversed(order):
-        below = (child.span_id for child in lineage.children(step))
-        if step.span_id in told or any(span_id in counted_below for span_id in below):
-            counted_below.add(step.span_id)
-    totals: list[Usage] = []
-    waiting = [head]
-    while waiting:
-        step = waiting.pop()
-        if step.usage is not None and step.kind in _SPOKESMEN and step.span_id not in counted_below:
-            totals.append(step.usage)
-        else:
-            waiting.extend(lineage.children(step))
-    return totals
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

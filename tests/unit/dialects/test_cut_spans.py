@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from recordings import CORPORA, otlp_spans, runs_of
+from recordings import recordings, runs_of, spans_of
 
 from collectors.dialects import read
 from collectors.dialects.steps import TRUNCATED
@@ -13,7 +13,7 @@ from pipeline.model.span import TRUNCATED_FIELDS, Span
 from pipeline.model.step import StepKind
 from pipeline.scorers import ChecksSettings, checks
 
-RECORDED = sorted(path for path in (CORPORA / "live").rglob("*.jsonl") if path.stem != "truth")
+RECORDED = recordings()
 CHECKS = checks(ChecksSettings())
 
 
@@ -31,7 +31,7 @@ def _cut(span: Span) -> Span:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name + "/" + path.stem)
 def test_recorded_runs_are_graded_whatever_was_cut_of_them_and_say_so(path: Path) -> None:
-    whole = otlp_spans(path)
+    whole = spans_of(path)
     cut = [_cut(span) for span in whole]
     assert all(
         (TRUNCATED in read(span).flags) is (TRUNCATED_FIELDS in span.attributes or TRUNCATED in read(before).flags)
@@ -48,4 +48,4 @@ def test_recorded_runs_are_graded_whatever_was_cut_of_them_and_say_so(path: Path
 
 
 def test_some_of_what_is_recorded_is_long_enough_to_be_cut() -> None:
-    assert sum(TRUNCATED_FIELDS in _cut(span).attributes for path in RECORDED for span in otlp_spans(path)) > 20
+    assert sum(TRUNCATED_FIELDS in _cut(span).attributes for path in RECORDED for span in spans_of(path)) > 20

@@ -252,6 +252,68 @@ def test_graders_and_feedback_carriers_are_no_part_of_any_run() -> None:
     assert step("CHAIN", feedback).kind is StepKind.CHAIN
 
 
+def test_an_id_that_agno_makes_up_for_each_run_names_nobody() -> None:
+    agno = "openinference.instrumentation.agno"
+    found = step("AGENT", {"graph.node.id": "3f9a", "input.value": "hi"}, name="Agent.run", scope_name=agno)
+    assert found.agent == "Agent"
+    named = {"graph.node.id": "3f9a", "graph.node.name": "support", "input.value": "hi"}
+    assert step("AGENT", named, name="support.run", scope_name=agno).agent == "support"
+
+
+def test_autogens_replies_and_results_are_read_where_its_instrumentation_leaves_them() -> None:
+    call = {"id": "call-1", "arguments": '{"id": 7}', "name": "lookup"}
+    told = {"name": "lookup", "content": "a lamp", "call_id": "call-1", "is_error": False}
+    reply = {"finish_reason": "function_calls", "content": [call], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}
+    found = step(
+        "LLM",
+        {
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "What is order 7?",
+            "llm.input_messages.1.message.role": "function",
+            "llm.input_messages.1.function.0": json.dumps(told),
+            "output.value": json.dumps(reply),
+        },
+        scope_name="openinference.instrumentation.autogen_agentchat",
+    )
+    assert found.input[1:] == (Message("tool", "a lamp", tool_call_id="call-1", name="lookup"),)
+    assert found.output == (Message("assistant", tool_calls=(ToolCall("lookup", "call-1", {"id": 7}),)),)
+    assert found.usage == Usage(input=12, output=3)
+
+
+def test_a_log_record_without_its_span_is_what_langchain_serialised_in_it() -> None:
+    reply = {
+        "generations": [[{"text": "Let me see.", "message": {"tool_calls": [{"name": "lookup", "args": {"id": 7}, "id": "c1"}]}}]]
+    }
+    result = {"name": "lookup", "type": "tool", "content": "a lamp", "tool_call_id": "c1", "status": "success"}
+
+    def logged(asked: str, said: Any) -> Step:
+        body = {
+            "input": {"messages": [{"role": "user", "content": asked}]},
+            "output": {"messages": [{"content": json.dumps(said)}]},
+        }
+        return read(a_span(name=LANGCHAIN, scope_name=LANGCHAIN, events=(Event(LANGCHAIN, attributes={"body": body}),)))
+
+    model, tool, chain = logged("What is order 7?", reply), logged("{'id': 7}", result), logged("{}", {"messages": []})
+    assert (model.kind, tool.kind, chain.kind) == (StepKind.MODEL, StepKind.TOOL, StepKind.CHAIN)
+    assert model.output == (Message("assistant", "Let me see.", tool_calls=(ToolCall("lookup", "c1", {"id": 7}),)),)
+    assert tool.tool == ToolCall("lookup", "c1", {"id": 7}, result="a lamp")
+
+
+def test_llamaindex_runs_agents_in_chains_and_wraps_what_tools_return() -> None:
+    llama = "openinference.instrumentation.llama_index"
+    run = step("CHAIN", {"output.value": "StopEvent(result=AgentOutput(…"}, name="FunctionAgent.run", scope_name=llama)
+    assert run.kind is StepKind.AGENT
+    assert "opaque" in run.flags
+    assert step("LLM", {"output.value": "{}"}, name="OpenAI._prepare_chat_with_tools", scope_name=llama).kind is StepKind.CHAIN
+    result = {"blocks": [{"text": "a lamp"}], "tool_name": "lookup", "raw_output": {"item": "lamp"}, "is_error": False}
+    found = step(
+        "TOOL",
+        {"tool.name": "lookup", "input.value": '{"kwargs": {"id": 7}}', "output.value": json.dumps(result)},
+        scope_name=llama,
+    )
+    assert found.tool == ToolCall("lookup", arguments={"id": 7}, result="a lamp")
+
+
 def test_a_guardrail_and_an_embedding_are_other_things() -> None:
     assert (step("GUARDRAIL").kind, step("GUARDRAIL").flags) == (StepKind.OTHER, ("guardrail",))
     assert (step("EMBEDDING").kind, step("EMBEDDING").flags) == (StepKind.OTHER, ())

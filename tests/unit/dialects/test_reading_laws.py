@@ -9,7 +9,7 @@ from builders import a_span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.dialects import DIALECTS, read
+from collectors.dialects import read
 from collectors.dialects.attributes import UNREADABLE, decoded, in_order, integer, nested
 from pipeline.model.span import Event
 from pipeline.model.step import StepKind, ToolCall
@@ -97,6 +97,26 @@ KEYS = st.sampled_from(
         "gen_ai.tool.type",
         "llm.request.type",
         "final_result",
+        "gcp.vertex.agent.llm_request",
+        "gcp.vertex.agent.llm_response",
+        "gcp.vertex.agent.tool_response",
+        "gen_ai.agent.tools",
+        "gen_ai.agent.id",
+        "mlflow.spanInputs",
+        "mlflow.spanOutputs",
+        "mlflow.chat.tools",
+        "mlflow.chat.tokenUsage",
+        "mlflow.llm.model",
+        "mlflow.trace.session",
+        "genkit:name",
+        "genkit:input",
+        "genkit:output",
+        "gen_ai.output",
+        "gen_ai.tool.args",
+        "gen_ai.tool.call_id",
+        "gen_ai.completion.0.function_call",
+        "crewai.crew.result",
+        "aws.genai.span_kind",
     ]
 )
 MARKS = st.sampled_from(
@@ -107,7 +127,12 @@ MARKS = st.sampled_from(
             for name in ("chat", "execute_tool", "invoke_agent", "retrieval", "agent_handoff", "x")
         ),
         *({"traceloop.span.kind": kind} for kind in ("workflow", "task", "agent", "tool", "handoff", "unknown")),
+        *({"mlflow.spanType": f'"{kind}"'} for kind in ("CHAT_MODEL", "TOOL", "AGENT", "RETRIEVER", "UNKNOWN")),
+        *({"genkit:metadata:subtype": kind} for kind in ("model", "tool", "flow", "util")),
+        *({"gen_ai.operation.name": name} for name in ("call_llm", "llm_call", "tool_call", "chat.completions", "create_agent")),
         {"llm.request.type": "chat"},
+        {"llm.request.type": "acompletion", "gen_ai.request.model": "m"},
+        {"gcp.vertex.agent.event_id": "e"},
         {},
     ]
 )
@@ -118,15 +143,50 @@ SCOPES = st.sampled_from(
         "openinference.instrumentation.openai_agents",
         "openinference.instrumentation.smolagents",
         "gcp.vertex.agent",
+        "openinference.instrumentation.google_adk",
+        "openinference.instrumentation.crewai",
+        "opentelemetry.instrumentation.crewai",
+        "strands.telemetry.tracer",
+        "autogen-core",
+        "semantic_kernel.functions.kernel_function",
+        "agent_framework",
+        "ai.koog",
+        "any_agent",
+        "gemini-cli",
+        "codex_cli_rs",
+        "litellm",
+        "openlit.otel.tracing",
     ]
 )
 EVENTS = st.builds(
     Event,
     name=st.sampled_from(
-        ["gen_ai.choice", "gen_ai.user.message", "gen_ai.tool.message", "exception", "gen_ai.client.inference.operation.details"]
+        [
+            "gen_ai.choice",
+            "gen_ai.user.message",
+            "gen_ai.tool.message",
+            "gen_ai.content.prompt",
+            "gen_ai.content.completion",
+            "exception",
+            "gen_ai.client.inference.operation.details",
+            "the scope of a span whose content was logged",
+        ]
     ),
     attributes=st.dictionaries(
-        st.sampled_from(["content", "message", "tool_calls", "id", "exception.type", "gen_ai.output.messages"]), CONTENT
+        st.sampled_from(
+            [
+                "content",
+                "message",
+                "tool_calls",
+                "id",
+                "exception.type",
+                "gen_ai.output.messages",
+                "gen_ai.prompt",
+                "input",
+                "output",
+            ]
+        ),
+        CONTENT | CONVERSATIONS.map(lambda some: {"messages": some}),
     ),
 )
 
@@ -196,7 +256,3 @@ def test_a_name_that_ends_where_another_goes_on_breaks_nothing() -> None:
     assert nested({"a.b": 1, "a.b.c": 2}, "a.") == {"b": {"c": 2}}
     assert nested({"a.b.c": 2, "a.b": 1}, "a.") == {"b": {"c": 2, "": 1}}
     assert in_order({"10": "b", "2": "a", "x": "c", "²": "d"}) == ["a", "b"]
-
-
-def test_every_dialect_has_a_name_of_its_own() -> None:
-    assert [dialect.name for dialect in DIALECTS] == ["openinference", "openllmetry", "genai"]

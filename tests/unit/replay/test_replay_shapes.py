@@ -12,16 +12,17 @@ from collectors.replay.wire import SPANS_A_REQUEST, spans_in
 from pipeline.errors import ConfigurationError
 
 DATA = Path(__file__).parent / "data"
+CORPORA = Path(__file__).parents[2] / "corpora"
 DEMO = Path(__file__).parents[3] / "pipeline" / "apps" / "demo" / "traces"
 FILES = {
     "OTLP/JSON": DEMO / "langgraph" / "refund_ok.jsonl",
     "Tempo": DATA / "agentevals" / "tempo_export_with_batches_trimmed.json",
-    "span dictionaries": DATA / "strands-evals" / "openinference_live_spans.json",
-    "span dictionaries with events": DATA / "strands-evals" / "otel_genai_convention_spans.json",
-    "span dictionaries with log bodies": DATA / "strands-evals" / "openinference_adot_spans.json",
-    "any-agent dump": DATA / "any-agent" / "AGNO_trace.json",
+    "span dictionaries": CORPORA / "strands-evals-fixtures" / "openinference_live_spans.json",
+    "span dictionaries with events": CORPORA / "strands-evals-fixtures" / "otel_genai_convention_spans.json",
+    "span dictionaries with log bodies": CORPORA / "strands-evals-fixtures" / "openinference_adot_spans.json",
+    "any-agent dump": CORPORA / "any-agent" / "AGNO_trace.json",
     "Jaeger JSON": DATA / "agentevals" / "helm_trimmed.json",
-    "Langfuse export": DATA / "langfuse" / "openai-agents-2025-09-30.json",
+    "Langfuse export": CORPORA / "langfuse-framework-traces" / "openai-agents-2025-09-30.json",
     "tau-bench": DEMO / "tau-bench" / "gpt-4o-airline.sample.jsonl",
     "agentdojo": DEMO / "agentdojo" / "runs.sample.jsonl",
 }
@@ -263,6 +264,16 @@ def test_langfuse_columns_of_its_own_sdk_become_attributes_again(tmp_path: Path)
     }
     assert (found.status.code, found.status.message, found.end_time_unix_nano) == (2, "no such page", 0)
     assert attributes(only(path).scope_spans[0].scope) == {"public_key": "pk"}
+
+
+def test_langfuse_columns_of_the_conventions_become_attributes_again() -> None:
+    spans = {
+        span.name: attributes(span)
+        for span in spans_of(CORPORA / "langfuse-framework-traces" / "microsoft-agent-2025-10-14.json")
+    }
+    assert json.loads(spans["execute_tool get_weather"]["gen_ai.tool.call.arguments"]) == {"location": "Portland"}
+    (message,) = json.loads(spans["chat gpt-4o"]["gen_ai.output.messages"])
+    assert message["role"] == "assistant"
 
 
 def test_a_list_of_documents_and_a_file_of_lines_may_mix_shapes_and_hold_other_things(tmp_path: Path) -> None:
