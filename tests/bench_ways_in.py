@@ -21,7 +21,7 @@ from bench_cluster import cpu_s
 from cluster import Process
 from foreign_writers import write
 from kafka_broker import Broker
-from kafka_jars import UnavailableError
+from machine import UnavailableError
 from opentelemetry.metrics import NoOpMeter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from otel_process import OtelCollector

@@ -5,7 +5,6 @@ A few hundred kilobytes can hold millions of empty spans, each of which would co
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import msgspec
 from collectors.otlp.body import TooLargeError
 from collectors.otlp.json_mending import mended
 from collectors.otlp.signal import AnySignal, Encoding
+from collectors.otlp.wire import in_snake_case, request_decoder
 from pipeline.errors import PermanentError
 
 _SMALLEST: Final = 2
@@ -34,19 +34,19 @@ _SIZES: Final = {1: 8, 5: 4}
 _LONGEST_VARINT: Final = 10
 
 
-def check_breadth(signal: AnySignal, body: bytes, encoding: Encoding, most: int) -> None:
-    """Refuse a request that holds more than ``most`` items, resources or scopes.
+def check_breadth(signal: AnySignal, body: bytes, encoding: Encoding, most: int) -> bytes:
+    """Refuse a request that holds more than ``most`` items, resources or scopes. Returns it, mended where it could not be counted else.
 
     Raises:
         TooLargeError: it does.
         PermanentError: it is no OTLP request.
     """
     if len(body) <= _SMALLEST * most:
-        return
-    if encoding is Encoding.PROTOBUF:
-        _check_protobuf(body, most)
-    else:
-        _check_json(signal, body, most)
+        return body
+    if encoding is Encoding.JSON:
+        return _check_json(signal, body, most)
+    _check_protobuf(body, most)
+    return body
 
 
 def _check_protobuf(body: bytes, most: int) -> None:
@@ -123,37 +123,28 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
     raise IndexError(at)
 
 
-def _check_json(signal: AnySignal, body: bytes, most: int) -> None:
+def _check_json(signal: AnySignal, body: bytes, most: int) -> bytes:
     parts = max(body.count(b"{"), body.count(b","))
-    if parts <= most:
-        return
     if parts > _OBJECTS * most:
         raise _too_many(most)
-    for envelope in (signal.envelope, tuple(_snake(name) for name in signal.envelope)):
-        resources = _resources(_decoder(envelope), body)
+    if parts <= most:
+        return body
+    for envelope in (signal.envelope, in_snake_case(signal.envelope)):
+        body, resources = _resources(request_decoder(envelope), body)
         scopes = [scope for resource in resources for scope in resource.scopes or ()]
         if max(len(resources), len(scopes)) > most or sum(len(scope.items or ()) for scope in scopes) > most:
             raise _too_many(most)
+    return body
 
 
-def _resources(decoder: Any, body: bytes) -> list[Any]:
-    for text in (body, mended):
-        with suppress(msgspec.DecodeError, RecursionError):  # what does not decode is told by what decodes it
-            return decoder.decode(text if isinstance(text, bytes) else text(body)).resources or []
-    return []
-
-
-@cache
-def _decoder(envelope: tuple[str, ...]) -> Any:
-    resources, scopes, items = envelope
-    scope = msgspec.defstruct("Scope", [("items", list[msgspec.Raw] | None, None)], rename={"items": items}, gc=False)
-    resource = msgspec.defstruct("Resource", [("scopes", list[scope] | None, None)], rename={"scopes": scopes}, gc=False)  # type: ignore[valid-type]
-    request = msgspec.defstruct("Request", [("resources", list[resource] | None, None)], rename={"resources": resources})  # type: ignore[valid-type]
-    return msgspec.json.Decoder(request)
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+def _resources(decoder: Any, body: bytes) -> tuple[bytes, list[Any]]:
+    """Return the resources, and the body in which they can be read; what does not decode is told by what decodes it."""
+    with suppress(msgspec.DecodeError, RecursionError):
+        return body, decoder.decode(body).resources or []
+    whole = mended(body)
+    with suppress(msgspec.DecodeError, RecursionError):
+        return whole, decoder.decode(whole).resources or []
+    return body, []
 
 
 def _too_many(most: int) -> TooLargeError:

@@ -4,15 +4,14 @@ A receiver is told the encoding and may take an empty request. What lies on a to
 which are more than empty envelopes, are another format, and not silence.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from collectors.otlp import json, protobuf
-from collectors.otlp.decoding import Decoded
+from collectors.otlp.decoding import Decoded, Item
 from collectors.otlp.envelope import Request
-from collectors.otlp.signal import Encoding
+from collectors.otlp.signal import Encoding, Signal
 from collectors.redaction.redactor import Redactor
 from pipeline.errors import PermanentError
 
@@ -20,10 +19,6 @@ _JSON_BEGINS: Final = (b"{", b"[", b'"', b"\xef\xbb\xbf")
 """No message of OTLP begins with one of these bytes: they would be groups, and fields that it has not."""
 _NOT_READ: Final = frozenset({3, 1000})
 """Fields of OTLP that are in no schema of ours: the address of a schema, and what was deprecated before its first release."""
-_DECODERS: Final[dict[Encoding, Callable[[bytes, str, int, Redactor | None], Decoded]]] = {
-    Encoding.PROTOBUF: protobuf.decode,
-    Encoding.JSON: json.decode,
-}
 _JSON_KEYS: Final = (b'"resourceSpans"', b'"resource_spans"')
 
 
@@ -36,12 +31,13 @@ def encoding_of(value: bytes) -> Encoding:
 
 def decode(
     value: bytes | None,
+    traces: Signal[Item],
     project: str,
     received_ns: int,
     encoding: Encoding | None = None,
     redactor: Redactor | None = None,
-) -> Decoded:
-    """Read the spans of a record, redacted where a redactor is given; ``encoding`` None tells by the content.
+) -> Decoded[Item]:
+    """Read the spans of a record as ``traces`` says, redacted where a redactor is given; ``encoding`` None tells by the content.
 
     Raises:
         PermanentError: it has no value, or none that is OTLP with spans.
@@ -51,8 +47,8 @@ def decode(
     if not value:
         raise PermanentError("the record's value is empty")
     spoken = encoding or encoding_of(value)
-    decoded = _DECODERS[spoken](value, project, received_ns, redactor)
-    if not decoded.spans and not decoded.rejected and not _is_envelope(value, spoken):
+    decoded = traces.decoders[spoken](value, project, received_ns, redactor)
+    if not decoded.items and not decoded.rejected and not _is_envelope(value, spoken):
         raise PermanentError(f"the value reads as {spoken}, and is not OTLP: no field of it is one of a request with spans")
     return decoded
 

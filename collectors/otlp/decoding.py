@@ -1,24 +1,19 @@
-"""What both encodings of OTLP share: the walk over a request, and what makes a span acceptable.
+"""What both encodings of OTLP and all signals share: the walk over a request, and what becomes of what cannot be accepted.
 
-A request is opened down to its resources, scopes and spans, which are still bytes then. So one that does not decode is refused alone.
+A request is opened down to its resources, scopes and items, which are still bytes then. So one that does not decode is refused alone.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from collectors.otlp.fitting import Loss, fewer, fewer_attributes, fitted, fitted_resource
-from collectors.otlp.mending import MAX_DEPTH, MAX_VALUES
-from collectors.redaction.redactor import Counts, Redactor
-from collectors.redaction.spans import RequestRedaction
-from pipeline.model.span import Attributes, Event, Link, Span, seal
+from collectors.redaction.redactor import Counts
+from pipeline.model.span import Attributes
 
 TRACE_ID_SIZE: Final = 16
 SPAN_ID_SIZE: Final = 8
-_NO_TRACE: Final = bytes(TRACE_ID_SIZE)
-_NO_SPAN: Final = bytes(SPAN_ID_SIZE)
 MAX_TIME: Final = 2**63 - 1
 MAX_ENUM: Final = 2**8 - 1
 MAX_UINT32: Final = 2**32 - 1
@@ -29,6 +24,7 @@ _REASON_LENGTH: Final = 200
 
 Part = TypeVar("Part", bytes, msgspec.Raw)
 Item = TypeVar("Item")
+Item_co = TypeVar("Item_co", covariant=True)
 
 
 class BadSpanError(Exception):
@@ -42,26 +38,29 @@ class Refused(NamedTuple):
     body: bytes
 
 
-class Decoded(msgspec.Struct, frozen=True):
-    """A request, read: its acceptable spans, sealed, and how many were refused and why."""
+class Decoded(msgspec.Struct, Generic[Item], frozen=True):
+    """A request, read: what can be accepted of it, and how much was refused and why."""
 
-    spans: tuple[Span, ...] = ()
+    items: tuple[Item, ...] = ()
+    """Spans, parts or log records, redacted and fitted; nouns are sealed."""
     rejected: int = 0
     message: str = ""
     """In English, for the sender; empty where nothing was refused."""
     refused: tuple[Refused, ...] = ()
     """What was refused, the first :data:`MOST_REFUSED` of it and within :data:`KEPT_REFUSED` bytes."""
     all_kept: bool = True
-    """Whether ``refused`` has every span that was refused."""
+    """Whether ``refused`` has everything that was refused."""
     redacted: Counts = msgspec.field(default_factory=Counter)
-    """What was replaced in the spans, by detector."""
+    """What was replaced in the items, by detector."""
     ignored: int = 0
-    """Every span that can be read is kept."""
+    """How many are well, and of no use to anybody here."""
+    truncated: int = 0
+    """How many of the items were too large and are not whole."""
 
     @property
-    def items(self) -> Sequence[Span]:
-        """The spans, as what the receiver stores of any signal."""
-        return self.spans
+    def spans(self) -> tuple[Item, ...]:
+        """The items, where they are spans."""
+        return self.items
 
 
 class Origin(NamedTuple):
@@ -80,6 +79,8 @@ class Group(NamedTuple, Generic[Part]):
     resource: Part
     scope: Part
     items: Sequence[Part]
+    received_ns: int = 0
+    """When they were received, where the request itself says so: on our own topics."""
 
 
 class Codec(NamedTuple, Generic[Part, Item]):
@@ -88,63 +89,70 @@ class Codec(NamedTuple, Generic[Part, Item]):
     resource: Callable[[Part], Attributes]
     scope: Callable[[Part], tuple[str, str]]
     """Name and version."""
-    item: Callable[[Part, Origin], Item | None]
-    """None for what is well and of no use."""
+    item: Callable[[Part, Origin], Item]
     wrap: Callable[[Group[Part]], bytes]
     """The parts as a request again."""
 
 
-Finish: TypeAlias = Callable[[Item, int], Item]
-"""Redacts, fits and seals what was read, of so many bytes."""
+class Reader(Protocol[Part, Item_co]):
+    """Makes of the parts of one request what is stored. Both methods raise BadSpanError."""
+
+    @property
+    def counts(self) -> Counts:
+        """What was replaced so far, by detector."""
+        ...
+
+    @property
+    def truncated(self) -> int:
+        """How many items are not whole."""
+        ...
+
+    def open(self, group: Group[Part]) -> None:
+        """Read what the items of a group have in common."""
+        ...
+
+    def read(self, part: Part) -> Item_co | None:
+        """Return an item of the group that was opened last; None where it is well and of no use."""
+        ...
 
 
-def decode_groups(
-    groups: Iterable[Group[Part]], codec: Codec[Part, Span], project: str, received_ns: int, redactor: Redactor | None
-) -> Decoded:
-    """Read every span of a request that can be read; a bad resource or scope refuses its own spans only."""
-    redaction = RequestRedaction(redactor)
-
-    def finish(span: Span, size: int) -> Span:
-        kept, loss = fewer(span)
-        # Texts are cut after everything that changes them: half of a secret is none that anybody would find.
-        return seal(fitted(redaction.span(kept), size, loss))
-
-    spans, refusals = read_items(groups, codec, finish, redaction, project, received_ns)
-    told = refusals.explain("spans", len(spans))
-    return Decoded(tuple(spans), refusals.rejected, told, tuple(refusals.kept), refusals.all_kept, redaction.counts)
-
-
-def read_items(
-    groups: Iterable[Group[Part]],
-    codec: Codec[Part, Item],
-    finish: Finish[Item],
-    redaction: RequestRedaction,
-    project: str,
-    received_ns: int,
-) -> "tuple[list[Item], Refusals[Part]]":
-    """Return what can be accepted, and what cannot."""
+def read_groups(
+    groups: Iterable[Group[Part]], reader: Reader[Part, Item], wrap: Callable[[Group[Part]], bytes], what: str
+) -> Decoded[Item]:
+    """Read every item of a request that can be read; a bad resource or scope refuses its own items only. ``what`` names the items."""
     items: list[Item] = []
-    refusals: Refusals[Part] = Refusals(codec.wrap)
+    refusals: Refusals[Part] = Refusals(wrap)
+    total = 0
     for group in groups:
+        total += len(group.items)
         try:
-            loss = Loss()
-            whole = fewer_attributes(codec.resource(group.resource), loss)
-            resource, *scope = redaction.origin(whole, codec.scope(group.scope))
-            origin = Origin(project, received_ns, fitted_resource(resource, _size(group.resource), loss), *scope)
+            reader.open(group)
         except BadSpanError as error:
             refusals.add(str(error), group)
             continue
         for part in group.items:
             try:
-                item = codec.item(part, origin)
-                if item is not None:
-                    items.append(finish(item, _size(part)))
+                item = reader.read(part)
             except BadSpanError as error:
                 refusals.add(str(error), group._replace(items=(part,)))
-    return items, refusals
+            else:
+                if item is not None:
+                    items.append(item)
+    rejected = refusals.rejected
+    return Decoded(
+        tuple(items),
+        rejected,
+        refusals.explain(what, total),
+        tuple(refusals.kept),
+        refusals.all_kept,
+        reader.counts,
+        total - rejected - len(items),
+        reader.truncated,
+    )
 
 
-def _size(part: bytes | msgspec.Raw) -> int:
+def size_of(part: bytes | msgspec.Raw) -> int:
+    """Return how many bytes a part was sent in."""
     return len(part if isinstance(part, bytes) else memoryview(part))
 
 
@@ -173,105 +181,17 @@ class Refusals(Generic[Part]):
         else:
             self.all_kept = False
 
-    def explain(self, what: str, accepted: int) -> str:
-        """Say in a bounded number of words (O11) what was refused; empty where nothing was."""
+    def explain(self, what: str, total: int) -> str:
+        """Say in a bounded number of words (O11) what was refused of so many; empty where nothing was."""
         if not self._reasons:
             return ""
         told = [f"{count} × {reason[:_REASON_LENGTH]}" for reason, count in self._reasons.most_common(_REASONS)]
         more = f"; and {len(self._reasons) - _REASONS} other reasons" if len(self._reasons) > _REASONS else ""
-        return f"{self.rejected} of {accepted + self.rejected} {what} were rejected: {'; '.join(told)}{more}"
-
-
-def accept(
-    origin: Origin,
-    *,
-    trace_id: bytes,
-    span_id: bytes,
-    parent_id: bytes,
-    name: str,
-    start_ns: int,
-    end_ns: int,
-    kind: int,
-    status_code: int,
-    status_message: str,
-    attributes: Attributes,
-    events: tuple[Event, ...],
-    links: tuple[Link, ...],
-    trace_state: str,
-    flags: int,
-    dropped: int,
-) -> Span:
-    """Return the span, not sealed.
-
-    Raises:
-        BadSpanError: an id has the wrong length or says nothing (O12), or a number is outside what can be stored.
-    """
-    if len(trace_id) != TRACE_ID_SIZE or trace_id == _NO_TRACE:
-        raise BadSpanError(bad_id("traceId", trace_id, TRACE_ID_SIZE))
-    if len(span_id) != SPAN_ID_SIZE or span_id == _NO_SPAN:
-        raise BadSpanError(bad_id("spanId", span_id, SPAN_ID_SIZE))
-    if parent_id and len(parent_id) != SPAN_ID_SIZE:
-        raise BadSpanError(bad_id("parentSpanId", parent_id, SPAN_ID_SIZE))
-    if not (0 <= start_ns <= MAX_TIME and 0 <= end_ns <= MAX_TIME):
-        raise BadSpanError("startTimeUnixNano and endTimeUnixNano must be nanoseconds since 1970 and before the year 2262")
-    if not (0 <= kind <= MAX_ENUM and 0 <= status_code <= MAX_ENUM):
-        raise BadSpanError("kind and status.code must be numbers that OTLP defines")
-    if not (0 <= flags <= MAX_UINT32 and dropped >= 0):
-        raise BadSpanError("flags and dropped counts must be unsigned 32-bit numbers")
-    return Span(
-        project=origin.project,
-        trace_id=trace_id.hex(),
-        span_id=span_id.hex(),
-        # A root is sometimes sent with an all-zero parent (reliability R26).
-        parent_id="" if parent_id == _NO_SPAN else parent_id.hex(),
-        name=name,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        received_ns=origin.received_ns,
-        kind=kind,
-        status_code=status_code,
-        status_message=status_message,
-        attributes=attributes,
-        events=events,
-        links=links,
-        resource=origin.resource,
-        scope_name=origin.scope_name,
-        scope_version=origin.scope_version,
-        trace_state=trace_state,
-        flags=flags,
-        dropped=min(dropped, MAX_UINT32),
-    )
-
-
-def link_to(trace_id: bytes, span_id: bytes, attributes: Attributes) -> Link:
-    """Return a link. One that leads nowhere is legal: the OpenTelemetry API keeps it for its attributes."""
-    if trace_id and len(trace_id) != TRACE_ID_SIZE:
-        raise BadSpanError(bad_id("links.traceId", trace_id, TRACE_ID_SIZE))
-    if span_id and len(span_id) != SPAN_ID_SIZE:
-        raise BadSpanError(bad_id("links.spanId", span_id, SPAN_ID_SIZE))
-    return Link(trace_id.hex(), span_id.hex(), attributes)
-
-
-def event_at(name: str, time_ns: int, attributes: Attributes) -> Event:
-    """Return an event."""
-    if not 0 <= time_ns <= MAX_TIME:
-        raise BadSpanError("events.timeUnixNano must be nanoseconds since 1970 and before the year 2262")
-    return Event(name, time_ns, attributes)
-
-
-def check_depth(depth: int) -> None:
-    """Refuse a value that is nested deeper than :data:`MAX_DEPTH`."""
-    if depth > MAX_DEPTH:
-        raise BadSpanError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
-
-
-def too_many_values(what: str) -> BadSpanError:
-    """Return the refusal of what would take many times the memory that it was sent in."""
-    return BadSpanError(f"{what} has more than {MAX_VALUES} values")
+        return f"{self.rejected} of {total} {what} were rejected: {'; '.join(told)}{more}"
 
 
 def bad_id(field: str, raw: bytes, size: int) -> str:
-    """Say what is wrong with an id that must have ``size`` bytes."""
+    """Say what is wrong with an id that must have ``size`` bytes and not be all zeros."""
     if len(raw) == size:
         return f"{field} is all zeros"
     return f"{field} must be {size} bytes ({2 * size} hex digits in JSON), not {len(raw)}"

@@ -11,31 +11,43 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collectors.otlp.decoding import BadSpanError, check_depth
+from collectors.otlp.decoding import BadSpanError
 from collectors.otlp.envelope import Request
+from collectors.otlp.mending import MAX_DEPTH
 from pipeline.errors import PermanentError
 from pipeline.model.span import Attributes, Span, bytes_value
 
+UNSAYABLE: Final = (ValueError, TypeError, RecursionError, BadSpanError)
+"""What is raised for a value that OTLP cannot say: protobuf says ValueError of a number that is too large and of text that is not Unicode,
+TypeError of another kind of value."""
 _FRAME: Final = 6
 """Bytes in front of a message within a message, at most: a tag and a length below 2³⁵."""
+_SPAN: Final = _FRAME + 8
+"""Bytes that a span takes beside its own: its frame, and when it was received."""
+_SCOPE: Final = 3 * _FRAME + 1
+"""The same of a scope: its frame, that of its spans, and that of when they were received, whose tag is longer."""
 
 Fields: TypeAlias = dict[str, Any]
 """A message by the names of its fields. Protobuf reads such a dict in half the time that it takes to make the message an object."""
 
 
 class Part(NamedTuple):
-    """One span and where it comes from, as bytes."""
+    """One span and where it comes from, as bytes; and what it takes to send it on its way."""
 
     resource: bytes
     scope: bytes
     span: bytes
+    project: str
+    trace_id: str
+    """In lower-case hex."""
+    received_ns: int
 
 
 class TracesData:
-    """An OTLP ``TracesData`` in the making: spans under the resource and the scope that they have in common."""
+    """An OTLP ``TracesData`` in the making: spans under the resource and the scope that they have in common, and when each was received."""
 
     def __init__(self) -> None:
-        self._resources: dict[bytes, dict[bytes, list[bytes]]] = {}
+        self._resources: dict[bytes, dict[bytes, tuple[list[bytes], list[int]]]] = {}
         self.size = 0
         """Bytes of the message, at most."""
         self.spans = 0
@@ -44,51 +56,57 @@ class TracesData:
         """Return by how many bytes the message grows at most when these are added."""
         cost = 0
         new: dict[bytes, set[bytes]] = {}
-        for resource, scope, span in parts:
-            cost += _FRAME + len(span)
+        for resource, scope, span, *_ in parts:
+            cost += _SPAN + len(span)
             scopes = self._resources.get(resource)
             if scopes is None and resource not in new:
                 cost += 2 * _FRAME + len(resource)
             if (scopes is None or scope not in scopes) and scope not in new.setdefault(resource, set()):
-                cost += 2 * _FRAME + len(scope)
+                cost += _SCOPE + len(scope)
                 new[resource].add(scope)
         return cost
 
     def add(self, part: Part) -> None:
         """Add a span."""
-        resource, scope, span = part
+        resource, scope, span = part.resource, part.scope, part.span
         scopes = self._resources.get(resource)
         if scopes is None:
             scopes = self._resources[resource] = {}
             self.size += 2 * _FRAME + len(resource)
-        spans = scopes.get(scope)
-        if spans is None:
-            spans = scopes[scope] = []
-            self.size += 2 * _FRAME + len(scope)
-        spans.append(span)
-        self.size += _FRAME + len(span)
+        within = scopes.get(scope)
+        if within is None:
+            within = scopes[scope] = [], []
+            self.size += _SCOPE + len(scope)
+        within[0].append(span)
+        within[1].append(part.received_ns)
+        self.size += _SPAN + len(span)
         self.spans += 1
 
     def to_bytes(self) -> bytes:
         """Return the message."""
         message: bytes = Request(
             resource_spans=[
-                {"resource": resource, "scope_spans": [{"scope": scope, "spans": spans} for scope, spans in scopes.items()]}
+                {
+                    "resource": resource,
+                    "scope_spans": [
+                        {"scope": scope, "spans": spans, "received_at": received} for scope, (spans, received) in scopes.items()
+                    ],
+                }
                 for resource, scopes in self._resources.items()
             ]
         ).SerializeToString()
         return message
 
 
-def encode(spans: Iterable[Span]) -> bytes:
-    """Return ``TracesData`` that reads as these spans, apart from their project and when they were received.
+def encode(spans: Sequence[Span]) -> bytes:
+    """Return ``TracesData`` that reads as these spans, apart from their project.
 
     Raises:
         PermanentError: see :func:`parts`.
     """
     data = TracesData()
-    for part in parts(spans):
-        data.add(part)
+    for one in parts(spans):
+        data.add(one)
     return data.to_bytes()
 
 
@@ -99,25 +117,30 @@ def parts(spans: Iterable[Span]) -> list[Part]:
         PermanentError: one of them is nothing that OTLP can say.
     """
     # Spans of one request share one resource object: it is serialised once. The spans keep it alive, so its id stays its own.
-    resources: dict[int, bytes] = {}
-    scopes: dict[tuple[str, str], bytes] = {}
+    origins: dict[tuple[int, str, str], tuple[bytes, bytes]] = {}
     found: list[Part] = []
     for span in spans:
+        key = id(span.resource), span.scope_name, span.scope_version
         try:
-            resource = resources.get(id(span.resource))
-            if resource is None:
-                resources[id(span.resource)] = resource = Resource(attributes=_attributes(span.resource)).SerializeToString()
-            origin = span.scope_name, span.scope_version
-            scope = scopes.get(origin)
-            if scope is None:
-                scopes[origin] = scope = InstrumentationScope(name=origin[0], version=origin[1]).SerializeToString()
-            found.append(Part(resource, scope, _span(span)))
-        # Protobuf says ValueError of a number that is too large and of text that is not Unicode, TypeError of another kind of value.
-        except (ValueError, TypeError, RecursionError, BadSpanError) as error:
+            if key not in origins:
+                origins[key] = origin(span.resource, span.scope_name, span.scope_version)
+            found.append(part(span, *origins[key]))
+        except UNSAYABLE as error:
             raise PermanentError(
                 f"span {span.span_id!a} of trace {span.trace_id!a} cannot be written as OTLP: {error}"
             ) from error
     return found
+
+
+def part(span: Span, resource: bytes, scope: bytes) -> Part:
+    """Serialise a span whose resource and scope are bytes already; raise one of :data:`UNSAYABLE` where that is not possible."""
+    return Part(resource, scope, _span(span), span.project, span.trace_id, span.received_ns)
+
+
+def origin(resource: Attributes, scope_name: str, scope_version: str) -> tuple[bytes, bytes]:
+    """Serialise a resource and a scope; raise one of :data:`UNSAYABLE` where that is not possible."""
+    scope = InstrumentationScope(name=scope_name, version=scope_version)
+    return Resource(attributes=_attributes(resource)).SerializeToString(), scope.SerializeToString()
 
 
 def _span(span: Span) -> bytes:
@@ -155,6 +178,11 @@ def _attributes(attributes: Attributes, depth: int = 0) -> Any:
     ]
 
 
+def _check_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise BadSpanError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
+
+
 def _value(value: Any, depth: int) -> Fields:
     write = _WRITERS.get(type(value))
     if write is None:
@@ -163,7 +191,7 @@ def _value(value: Any, depth: int) -> Fields:
 
 
 def _list(value: Sequence[Any], depth: int) -> Fields:
-    check_depth(depth + 1)
+    _check_depth(depth + 1)
     return {"array_value": {"values": [_value(item, depth + 1) for item in value]}}
 
 
@@ -171,7 +199,7 @@ def _dict(value: Attributes, depth: int) -> Fields:
     raw = _bytes_in(value)
     if raw is not None:
         return {"bytes_value": raw}
-    check_depth(depth + 1)
+    _check_depth(depth + 1)
     return {"kvlist_value": {"values": _attributes(value, depth + 1)}}
 
 

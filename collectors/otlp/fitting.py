@@ -26,7 +26,8 @@ MAX_NAME: Final = 1024
 """Characters of an attribute's key, and of a scope's name and version."""
 MEASURED_ABOVE: Final = 16
 """What was sent in a sixteenth of a limit is below it, however it was encoded, mended and redacted: it is not even measured."""
-_OWN: Final = (REDACTED, REDACTION_FAILED, TRUNCATED_FIELDS)
+OWN: Final = (REDACTED, REDACTION_FAILED, TRUNCATED_FIELDS)
+"""Attributes that the product sets, beside those of the sender."""
 _TOLD: Final = 64
 _TOLD_LENGTH: Final = 128
 _ROOM_FOR_FLAG: Final = 64 * 1024
@@ -69,12 +70,12 @@ def fewer_attributes(attributes: Attributes, loss: Loss, field: str = "attribute
     """Return the first of too many attributes. What the product itself sets does not count: it may have been set before."""
     more = len(attributes) - MAX_ATTRIBUTES
     if more > 0:
-        more -= sum(key in attributes for key in _OWN)
+        more -= sum(key in attributes for key in OWN)
     if more <= 0:
         return attributes
     loss.drop(field, more)
-    kept = dict(islice(((key, value) for key, value in attributes.items() if key not in _OWN), MAX_ATTRIBUTES))
-    return kept | {key: attributes[key] for key in _OWN if key in attributes}
+    kept = dict(islice(((key, value) for key, value in attributes.items() if key not in OWN), MAX_ATTRIBUTES))
+    return kept | {key: attributes[key] for key in OWN if key in attributes}
 
 
 def _fewer_events(events: tuple[Event, ...], loss: Loss) -> tuple[Event, ...]:

@@ -5,13 +5,14 @@ message of a request themselves, so that a caller who is refused is refused befo
 """
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from collectors.otlp.in_flight import InFlight
+from collectors.otlp.in_flight import InFlight, Turns
 from collectors.otlp.receiver import Receiver
 from collectors.otlp.signal import AnySignal, Encoding
 from collectors.otlp.status import failure, write
@@ -20,6 +21,8 @@ from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
 from pipeline.model.time import SECOND
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+_ARRIVING: Final = 4
+"""Times ``max_in_flight`` that messages may have while they arrive: how large one is, is only known once it is there."""
 _HealthServicer: Any = health.aio.HealthServicer  # type: ignore[attr-defined] # the stubs leave it out
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -62,7 +65,8 @@ async def serve(receiver: Receiver, host: str, port: int, certificates: Certific
     )
     # gRPC's own limit would answer without saying when to send again, and senders would drop what they had (O9).
     requests = InFlight(receiver.settings.max_concurrent, shared=receiver.shared)
-    server.add_generic_rpc_handlers(tuple(_handler(receiver, signal, requests) for signal in receiver.signals))
+    turns = Turns(_ARRIVING * receiver.settings.max_in_flight // receiver.settings.max_body, shared=receiver.shared)
+    server.add_generic_rpc_handlers(tuple(_handler(receiver, signal, requests, turns) for signal in receiver.signals))
     healthy = _HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     bound = _listen(server, host, port, certificates)
@@ -87,13 +91,13 @@ def _listen(server: grpc.aio.Server, host: str, port: int, certificates: Certifi
         ) from error
 
 
-def _handler(receiver: Receiver, signal: AnySignal, requests: InFlight) -> "grpc.GenericRpcHandler[Any, Any]":
+def _handler(receiver: Receiver, signal: AnySignal, requests: InFlight, turns: Turns) -> "grpc.GenericRpcHandler[Any, Any]":
     async def export(_: Any, context: Context) -> bytes:
         try:
             async with receiver.request(_authorization(context)) as admitted:
                 with requests.hold(admitted.project) as held:
                     held.grow(1)
-                    body = await _message(receiver, context)
+                    body = await _message(receiver, context, turns.of(admitted.project))
                     admitted.hold.grow(len(body))
                     reply = await receiver.export(signal, body, Encoding.PROTOBUF, admitted.project)
         except (PermanentError, TemporaryError) as error:
@@ -103,10 +107,10 @@ def _handler(receiver: Receiver, signal: AnySignal, requests: InFlight) -> "grpc
     return grpc.method_handlers_generic_handler(signal.service, {"Export": grpc.stream_unary_rpc_method_handler(export)})
 
 
-async def _message(receiver: Receiver, context: Context) -> bytes:
+async def _message(receiver: Receiver, context: Context, turn: AbstractAsyncContextManager[None]) -> bytes:
     seconds = receiver.settings.body_timeout / SECOND
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds), turn:
             message = await context.read()
     except TimeoutError:
         raise TemporaryError(f"the request did not arrive within {seconds:.0f} s; send smaller batches") from None

@@ -3,7 +3,10 @@
 A sender that finds no room is told at once to come back, instead of waiting here with its body in memory (O9).
 """
 
+import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final, Self
 
 from pipeline.errors import TemporaryError
@@ -79,3 +82,18 @@ class InFlight:
         """Give room back."""
         self._bytes -= size
         self._of[project] -= size
+
+
+class Turns:
+    """How many requests may do something at the same time; the others wait, with nothing in memory yet."""
+
+    def __init__(self, most: int, *, shared: bool) -> None:
+        """Where several projects send, one of them has at most half of the turns."""
+        self._all: Final = asyncio.Semaphore(most)
+        self._of: Final = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(max(1, most // 2) if shared else most))
+
+    @asynccontextmanager
+    async def of(self, project: str) -> AsyncIterator[None]:
+        """Wait for a turn, and have it until the context ends."""
+        async with self._of[project], self._all:
+            yield

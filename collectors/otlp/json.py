@@ -3,17 +3,18 @@
 Not protobuf's JSON mapping: OTLP writes ids in hex, which that mapping reads as base64 (reliability D6).
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from collectors.otlp.decoding import Codec, Decoded, Group, Origin, accept, decode_groups, event_at, link_to
-from collectors.otlp.json_parts import attributes, enum, hex_id, integer, opened, part, resource, scope
-from collectors.otlp.wire import Request, WireSpan
+from collectors.otlp.decoding import Codec, Decoded, Origin, read_groups
+from collectors.otlp.json_parts import attributes, enum, hex_id, integer, opened, part, resource, scope, wrapping
+from collectors.otlp.span_decoding import SpanReader, accept, event_at, link_to
+from collectors.otlp.wire import Envelope, WireSpan
 from collectors.redaction.redactor import Redactor
 from pipeline.model.span import Span
 
+ENVELOPE: Final[Envelope] = ("resourceSpans", "scopeSpans", "spans")
 _KINDS: Final = {
     f"SPAN_KIND_{name}": number
     for number, name in enumerate(("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"))
@@ -21,7 +22,7 @@ _KINDS: Final = {
 _STATUSES: Final = {f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))}
 
 
-def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | None = None) -> Decoded:
+def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | None = None) -> Decoded[Span]:
     """Read an ``ExportTraceServiceRequest`` (or a ``TracesData``) as OTLP/JSON writes it, redacted where a redactor is given.
 
     Unknown fields are ignored (O14). Names in snake case and enums by name are read although OTLP forbids to send them (O13).
@@ -29,14 +30,8 @@ def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | Non
     Raises:
         PermanentError: the bytes are no such object.
     """
-    request = opened(body, _request_decoder, b'_spans"', "trace")
-    return decode_groups(_groups(request), _CODEC, project, received_ns, redactor)
-
-
-def _groups(request: Request) -> Iterator[Group[msgspec.Raw]]:
-    for resource_spans in request.resource_spans or ():
-        for scope_spans in resource_spans.scope_spans or ():
-            yield Group(resource_spans.resource, scope_spans.scope, scope_spans.spans or ())
+    groups = opened(body, ENVELOPE, "trace")
+    return read_groups(groups, SpanReader(CODEC, project, received_ns, redactor), CODEC.wrap, "spans")
 
 
 def _span(raw: msgspec.Raw, origin: Origin) -> Span:
@@ -74,11 +69,5 @@ def _span(raw: msgspec.Raw, origin: Origin) -> Span:
     )
 
 
-def _wrap(group: Group[msgspec.Raw]) -> bytes:
-    scope_spans = [{"scope": group.scope, "spans": group.items}]
-    return msgspec.json.encode({"resourceSpans": [{"resource": group.resource, "scopeSpans": scope_spans}]})
-
-
-_request_decoder: Final = msgspec.json.Decoder(Request)
 _span_decoder: Final = msgspec.json.Decoder(WireSpan)
-_CODEC = Codec(resource, scope, _span, _wrap)
+CODEC: Final = Codec(resource, scope, _span, wrapping(ENVELOPE))

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from collectors.otlp.mending import MAX_VALUES
-
 _DEEPEST: Final = 200
 """Braces and brackets around a value. What :data:`~.mending.MAX_DEPTH` allows has at most 140; parsers give up at a thousand."""
+MAX_OBJECTS: Final = 2**22
+"""Objects of a span: more of them would take many times the memory that they were sent in (R19)."""
 _SURROGATES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -51,8 +51,8 @@ def _too_deep(body: bytes) -> Iterator[tuple[int, int]]:
                 return  # no JSON
 
 
-def has_too_many_values(part: bytes) -> bool:
-    """Whether there are more objects than a span may have values."""
-    if part.count(b"{") <= MAX_VALUES:
+def is_too_wide(part: bytes) -> bool:
+    """Whether there are more than :data:`MAX_OBJECTS` objects."""
+    if part.count(b"{") <= MAX_OBJECTS:
         return False
-    return sum(token[0] == b"{" for token in _STRUCTURE.finditer(part)) > MAX_VALUES
+    return sum(token[0] == b"{" for token in _STRUCTURE.finditer(part)) > MAX_OBJECTS

@@ -1,17 +1,17 @@
-"""Parts of OTLP/JSON that every signal has: the outermost object, resources, scopes, attributes, values, ids and numbers."""
+"""Parts of OTLP/JSON that every signal has: the envelope, resources, scopes, attributes, values, ids and numbers."""
 
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from collectors.otlp.decoding import BadSpanError, too_many_values
-from collectors.otlp.json_mending import has_too_many_values, mended
-from collectors.otlp.mending import MAX_DEPTH, MAX_VALUES, TOO_DEEP
-from collectors.otlp.wire import AnyValue, KeyValue, Resource, Scope, snake_to_camel
+from collectors.otlp.decoding import BadSpanError, Group
+from collectors.otlp.json_mending import MAX_OBJECTS, is_too_wide, mended
+from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
+from collectors.otlp.wire import AnyValue, Envelope, KeyValue, Resource, Scope, in_snake_case, request_decoder, snake_to_camel
 from pipeline.errors import PermanentError
 from pipeline.model.span import Attributes, bytes_value
 
@@ -23,33 +23,50 @@ _SHOWN: Final = 40
 Whole = TypeVar("Whole")
 
 
-def opened(body: bytes, decoder: msgspec.json.Decoder[Whole], snake: bytes, what: str) -> Whole:
-    """Return a request of which resources, scopes and items are still JSON.
-
-    ``snake`` is how a key of its envelope ends where keys are in snake case, which OTLP forbids and which is read all the same (O13).
+def opened(body: bytes, envelope: Envelope, what: str) -> Iterator[Group[msgspec.Raw]]:
+    """Return the groups of a request, the parts of which are still JSON; ``what`` says what it is a request of.
 
     Raises:
         PermanentError: the bytes are no such object.
     """
     try:
-        return _opened(body, decoder, snake)
+        request = _opened(body, envelope)
     except (msgspec.DecodeError, RecursionError) as error:
         raise PermanentError(f"the body is not an OTLP {what} request in JSON: {error}") from error
+    return _groups(request)
 
 
-def _opened(body: bytes, decoder: msgspec.json.Decoder[Whole], snake: bytes) -> Whole:
+def _groups(request: Any) -> Iterator[Group[msgspec.Raw]]:
+    for resource in request.resources or ():
+        for scope in resource.scopes or ():
+            yield Group(resource.resource, scope.scope, scope.items or ())
+
+
+def _opened(body: bytes, envelope: Envelope) -> Any:
     try:
-        return _request(body, decoder, snake)
+        return _request(body, envelope)
     except (msgspec.DecodeError, RecursionError):
         whole = mended(body)
         if whole == body:
             raise
-        return _request(whole, decoder, snake)
+        return _request(whole, envelope)
 
 
-def _request(body: bytes, decoder: msgspec.json.Decoder[Whole], snake: bytes) -> Whole:
+def _request(body: bytes, envelope: Envelope) -> Any:
     # A quotation mark that is not escaped ends a key or a text: bodies without such a key skip the costly way.
-    return decoder.decode(snake_to_camel(body) if snake in body else body)
+    written_so = in_snake_case(envelope)[0].rpartition("_")[2]
+    return request_decoder(envelope).decode(snake_to_camel(body) if f'_{written_so}"'.encode() in body else body)
+
+
+def wrapping(envelope: Envelope) -> Callable[[Group[msgspec.Raw]], bytes]:
+    """Return what makes a group a request again."""
+    resources, scopes, items = envelope
+
+    def wrapped(group: Group[msgspec.Raw]) -> bytes:
+        inside = [{"scope": group.scope, items: group.items}]
+        return msgspec.json.encode({resources: [{"resource": group.resource, scopes: inside}]})
+
+    return wrapped
 
 
 def part(decoder: msgspec.json.Decoder[Whole], raw: msgspec.Raw, what: str) -> Whole:
@@ -59,8 +76,8 @@ def part(decoder: msgspec.json.Decoder[Whole], raw: msgspec.Raw, what: str) -> W
         BadSpanError: it is no such message, or has too many values.
     """
     text = memoryview(raw)
-    if len(text) > MAX_VALUES and has_too_many_values(bytes(text)):
-        raise too_many_values(what)
+    if len(text) > MAX_OBJECTS and is_too_wide(bytes(text)):
+        raise BadSpanError(f"{what} has more than {MAX_OBJECTS} values")
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError):

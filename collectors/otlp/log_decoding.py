@@ -3,9 +3,8 @@
 Senders export all that their services log. So what belongs to no span, and what no dialect reads, is accepted and left out, not refused.
 """
 
-from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 import msgspec
 
@@ -19,14 +18,16 @@ from collectors.otlp.decoding import (
     TRACE_ID_SIZE,
     BadSpanError,
     Codec,
+    Decoded,
     Group,
     Origin,
     Part,
-    Refused,
     bad_id,
-    read_items,
+    read_groups,
+    size_of,
 )
 from collectors.otlp.fitting import MEASURED_ABOVE, Loss, fewer_attributes, within
+from collectors.otlp.origins import NOWHERE, Origins
 from collectors.redaction.log_records import LogRedaction
 from collectors.redaction.redactor import Counts, Redactor
 from pipeline.model.log_record import EVENT_NAME, LogRecord, seal
@@ -37,39 +38,49 @@ MAX_LOG_RECORD: Final = 1024 * 1024
 _NONE: Final = frozenset({b"", bytes(SPAN_ID_SIZE), bytes(TRACE_ID_SIZE)})
 
 
-class DecodedLogs(msgspec.Struct, frozen=True):
-    """A request, read: the log records that are kept, sealed; how many were left out, and how many refused and why."""
+class LogReader(Generic[Part]):
+    """Makes log records of the parts of one request."""
 
-    items: tuple[LogRecord, ...] = ()
-    rejected: int = 0
-    message: str = ""
-    """In English, for the sender; empty where nothing was refused."""
-    refused: tuple[Refused, ...] = ()
-    redacted: Counts = msgspec.field(default_factory=Counter)
-    ignored: int = 0
-    """Accepted and not kept: they belong to no span, or no dialect reads them."""
+    def __init__(self, codec: Codec[Part, LogRecord | None], project: str, received_ns: int, redactor: Redactor | None) -> None:
+        """Take what is the same for the whole request."""
+        self._codec: Final[Codec[Part, LogRecord | None]] = codec
+        self._origins: Final[Origins[Part]] = Origins(codec, project, received_ns)
+        self._redaction: Final = LogRedaction(redactor)
+        self._origin = NOWHERE
+        self.truncated = 0
+
+    @property
+    def counts(self) -> Counts:
+        """What was replaced so far, by detector."""
+        return self._redaction.counts
+
+    def open(self, group: Group[Part]) -> None:
+        """Read resource and scope of a group; raise BadSpanError where one of them is none."""
+        self._origin = self._origins.of(group, self._redaction)
+
+    def read(self, part: Part) -> LogRecord | None:
+        """Return a record of the group, None where nobody has a use for it; raise BadSpanError where it cannot be accepted."""
+        record = self._codec.item(part, self._origin)
+        if record is None:
+            return None
+        loss = Loss()
+        few = msgspec.structs.replace(record, attributes=fewer_attributes(record.attributes, loss))
+        return seal(_fitted(self._redaction.record(few), size_of(part), loss))
 
 
 def decode_groups(
-    groups: Iterable[Group[Part]], codec: Codec[Part, LogRecord], project: str, received_ns: int, redactor: Redactor | None
-) -> DecodedLogs:
-    """Read every log record of a request that can be read; a bad resource or scope refuses its own records only."""
-    redaction = LogRedaction(redactor)
-
-    def finish(record: LogRecord, size: int) -> LogRecord:
-        loss = Loss()
-        few = msgspec.structs.replace(record, attributes=fewer_attributes(record.attributes, loss))
-        return seal(_fitted(redaction.record(few), size, loss))
-
-    listed = list(groups)
-    records, refusals = read_items(listed, codec, finish, redaction, project, received_ns)
+    groups: Iterable[Group[Part]],
+    codec: Codec[Part, LogRecord | None],
+    project: str,
+    received_ns: int,
+    redactor: Redactor | None,
+) -> Decoded[LogRecord]:
+    """Read every log record of a request that can be read; one that is there twice is kept once."""
+    decoded = read_groups(groups, LogReader(codec, project, received_ns, redactor), codec.wrap, "log records")
     kept: dict[tuple[str, str], LogRecord] = {}
-    for position, record in enumerate(records):
+    for position, record in enumerate(decoded.items):
         kept.setdefault((record.trace_id, record.content_hash), msgspec.structs.replace(record, position=position))
-    accepted = sum(len(group.items) for group in listed) - refusals.rejected
-    message = refusals.explain("log records", accepted)
-    ignored = accepted - len(records)
-    return DecodedLogs(tuple(kept.values()), refusals.rejected, message, tuple(refusals.kept), redaction.counts, ignored)
+    return msgspec.structs.replace(decoded, items=tuple(kept.values()))
 
 
 def accept(
@@ -92,14 +103,7 @@ def accept(
     """
     if trace_id in _NONE or span_id in _NONE:
         return None
-    if len(trace_id) != TRACE_ID_SIZE:
-        raise BadSpanError(bad_id("traceId", trace_id, TRACE_ID_SIZE))
-    if len(span_id) != SPAN_ID_SIZE:
-        raise BadSpanError(bad_id("spanId", span_id, SPAN_ID_SIZE))
-    if not (0 <= time_ns <= MAX_TIME and 0 <= observed_ns <= MAX_TIME):
-        raise BadSpanError("timeUnixNano and observedTimeUnixNano must be nanoseconds since 1970 and before the year 2262")
-    if not (0 <= severity <= MAX_ENUM and dropped >= 0):
-        raise BadSpanError("severityNumber and droppedAttributesCount must be numbers that OTLP defines")
+    _check(trace_id, span_id, (time_ns, observed_ns), severity, dropped)
     named = attributes.get(EVENT_NAME)
     record = LogRecord(
         project=origin.project,
@@ -117,6 +121,17 @@ def accept(
         dropped=min(dropped, MAX_UINT32),
     )
     return record if is_kept(record) else None
+
+
+def _check(trace_id: bytes, span_id: bytes, times: tuple[int, ...], severity: int, dropped: int) -> None:
+    if len(trace_id) != TRACE_ID_SIZE:
+        raise BadSpanError(bad_id("traceId", trace_id, TRACE_ID_SIZE))
+    if len(span_id) != SPAN_ID_SIZE:
+        raise BadSpanError(bad_id("spanId", span_id, SPAN_ID_SIZE))
+    if not all(0 <= time_ns <= MAX_TIME for time_ns in times):
+        raise BadSpanError("timeUnixNano and observedTimeUnixNano must be nanoseconds since 1970 and before the year 2262")
+    if not (0 <= severity <= MAX_ENUM and dropped >= 0):
+        raise BadSpanError("severityNumber and droppedAttributesCount must be numbers that OTLP defines")
 
 
 def _fitted(record: LogRecord, size: int, loss: Loss) -> LogRecord:

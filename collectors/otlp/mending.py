@@ -10,8 +10,6 @@ MAX_DEPTH: Final = 32
 """How deep arrays and key-value lists may nest (reliability S11). The protobuf parser's own limit is just above."""
 TOO_DEEP: Final = f"[tracegrade: nested deeper than {MAX_DEPTH} levels]"
 """What stands for a value that is."""
-MAX_VALUES: Final = 2**22
-"""Fields and values of a span, whatever they say: more of them would take many times the memory that they were sent in (R19)."""
 
 Fields: TypeAlias = "dict[int, Fields | None]"
 """The fields of a message that are messages, and (None) those that are text."""
@@ -37,8 +35,6 @@ _DEEP: Final = b"\x0a" + bytes([len(TOO_DEEP)]) + TOO_DEEP.encode()
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT: Final = 10
 _MORE: Final = 0x80
-_SMALLEST: Final = 2
-"""Bytes of the smallest field."""
 
 
 class MendError(Exception):
@@ -52,13 +48,13 @@ def mended(raw: bytes, fields: Fields) -> bytes:
         MendError: it is no message, or is cut short.
     """
     try:
-        return _mended(raw, fields, 0)
+        return _mended(memoryview(raw), fields, 0)
     except IndexError as error:
         raise MendError("it is cut short") from error
 
 
-def _mended(raw: bytes, fields: Fields, depth: int) -> bytes:
-    kept: list[bytes] = []
+def _mended(raw: memoryview, fields: Fields, depth: int) -> bytes:
+    kept: list[bytes | memoryview] = []
     at = 0
     while at < len(raw):
         start = at
@@ -70,27 +66,28 @@ def _mended(raw: bytes, fields: Fields, depth: int) -> bytes:
             kept += _field(tag, raw[at : at + size], fields, depth)
             at += size
         else:
-            at = _after(raw, at, tag & 7)
+            at = after(raw, at, tag & 7)
             kept.append(raw[start:at])
     return b"".join(kept)
 
 
-def _field(tag: int, body: bytes, fields: Fields, depth: int) -> tuple[bytes, ...]:
+def _field(tag: int, body: memoryview, fields: Fields, depth: int) -> tuple[bytes | memoryview, ...]:
     number = tag >> 3
-    if number in fields:
-        inner = fields[number]
-        if inner is None:
-            body = body.decode("utf-8", "replace").encode()
-        elif inner is _LIST or inner is _MAP:
-            if depth == MAX_DEPTH:
-                return (_DEEP,)
-            body = _mended(body, inner, depth + 1)
-        else:
-            body = _mended(body, inner, depth)
-    return _written(tag), _written(len(body)), body
+    if number not in fields:
+        return _written(tag), _written(len(body)), body
+    inner = fields[number]
+    if inner is None:
+        clean = bytes(body).decode("utf-8", "replace").encode()
+    elif inner is _LIST or inner is _MAP:
+        if depth == MAX_DEPTH:
+            return (_DEEP,)
+        clean = _mended(body, inner, depth + 1)
+    else:
+        clean = _mended(body, inner, depth)
+    return _written(tag), _written(len(clean)), clean
 
 
-def _after(raw: bytes, at: int, kind: int) -> int:
+def after(raw: bytes | memoryview, at: int, kind: int) -> int:
     """Return where a number ends."""
     if kind == _VARINT:
         return varint(raw, at)[1]
@@ -102,7 +99,7 @@ def _after(raw: bytes, at: int, kind: int) -> int:
     return end
 
 
-def varint(raw: bytes, at: int) -> tuple[int, int]:
+def varint(raw: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return a number and where it ends; IndexError where it does not."""
     value = shift = 0
     for end in range(at, at + _LONGEST_VARINT):
@@ -112,38 +109,6 @@ def varint(raw: bytes, at: int) -> tuple[int, int]:
             return value, end + 1
         shift += 7
     raise MendError("it holds a number that never ends")
-
-
-def has_too_many_values(raw: bytes, fields: Fields) -> bool:
-    """Whether a message has more than :data:`MAX_VALUES` fields and values; told before they are parsed. False where it is no message."""
-    if len(raw) <= _SMALLEST * MAX_VALUES:
-        return False
-    count = 0
-    waiting = [(0, len(raw), fields)]
-    try:
-        while waiting and count <= MAX_VALUES:
-            at, end, known = waiting.pop()
-            while at < end and count <= MAX_VALUES:
-                count += 1
-                tag, size = raw[at], raw[at + 1]
-                at += 2
-                if tag & 7 != _LENGTH or (tag | size) >= _MORE:  # not what nearly every field is
-                    tag, size, at = _header(raw, at - 2)
-                inner = known.get(tag >> 3)
-                if size and inner is not None:
-                    waiting.append((at, at + size, inner))
-                at += size
-    except (IndexError, MendError):
-        return False
-    return count > MAX_VALUES
-
-
-def _header(raw: bytes, at: int) -> tuple[int, int, int]:
-    """Return the tag of a field, the size of what it holds, and where that begins."""
-    tag, at = varint(raw, at)
-    if tag & 7 == _LENGTH:
-        return tag, *varint(raw, at)
-    return tag, _after(raw, at, tag & 7) - at, at
 
 
 def _written(value: int) -> bytes:

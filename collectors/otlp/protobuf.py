@@ -1,41 +1,33 @@
-"""OTLP as protobuf: the bytes of a request in, sealed spans out. The hot path of the whole product."""
+"""OTLP as protobuf: the bytes of a request in, sealed spans out."""
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Final
 
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collectors.otlp.decoding import Codec, Decoded, Group, Origin, accept, decode_groups, event_at, link_to
-from collectors.otlp.envelope import Request
+from collectors.otlp.decoding import Codec, Decoded, Origin, read_groups
 from collectors.otlp.mending import SPAN
-from collectors.otlp.protobuf_parts import attributes, parsed, resource, scope
+from collectors.otlp.protobuf_parts import attributes, opened, parsed, resource, scope, wrapped
+from collectors.otlp.span_decoding import SpanReader, accept, event_at, link_to
+from collectors.otlp.trimming import OF_SPAN
 from collectors.redaction.redactor import Redactor
-from pipeline.errors import PermanentError
 from pipeline.model.span import Span
 
 
-def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | None = None) -> Decoded:
-    """Read an ``ExportTraceServiceRequest`` (or a ``TracesData``), redacted where a redactor is given: what comes from our own topics was before.
+def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | None = None, *, own: bool = False) -> Decoded[Span]:
+    """Read an ``ExportTraceServiceRequest`` (or a ``TracesData``), redacted where a redactor is given.
+
+    ``own`` says that it comes from our own topics, where each span is believed when it was received, and was redacted before.
 
     Raises:
         PermanentError: the bytes are no such message.
     """
-    try:
-        request = Request.FromString(body)
-    except DecodeError as error:
-        raise PermanentError(f"the body is not an OTLP trace request in protobuf: {error}") from error
-    return decode_groups(_groups(request), _CODEC, project, received_ns, redactor)
-
-
-def _groups(request: Any) -> Iterator[Group[bytes]]:
-    for resource_spans in request.resource_spans:
-        for scope_spans in resource_spans.scope_spans:
-            yield Group(resource_spans.resource, scope_spans.scope, scope_spans.spans)
+    groups = opened(body, "trace", own=own)
+    needed = redactor if redactor is not None and redactor.suspects_message(body) else None
+    return read_groups(groups, SpanReader(CODEC, project, received_ns, needed), wrapped, "spans")
 
 
 def _span(raw: bytes, origin: Origin) -> Span:
-    span = parsed(trace_pb2.Span, raw, SPAN, "a span")
+    span = parsed(trace_pb2.Span, raw, SPAN, OF_SPAN, "a span")
     status = span.status
     # Most spans have neither events nor links, and asking is quicker than iterating.
     events, links = span.events, span.links
@@ -61,10 +53,4 @@ def _span(raw: bytes, origin: Origin) -> Span:
     )
 
 
-def _wrap(group: Group[bytes]) -> bytes:
-    scope_spans = [{"scope": group.scope, "spans": group.items}]
-    wrapped: bytes = Request(resource_spans=[{"resource": group.resource, "scope_spans": scope_spans}]).SerializeToString()
-    return wrapped
-
-
-_CODEC = Codec(resource, scope, _span, _wrap)
+CODEC: Final = Codec(resource, scope, _span, wrapped)

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from collectors.otlp.body import TooLargeError
 from collectors.otlp.breadth import check_breadth
-from collectors.otlp.decoding import Refused
+from collectors.otlp.decoding import Decoded, Refused
 from collectors.otlp.in_flight import Hold, InFlight
 from collectors.otlp.keys import Keys
 from collectors.otlp.quota import Quotas
-from collectors.otlp.signal import AnySignal, Encoding, ItemStore, Read, Reply
+from collectors.otlp.signal import AnySignal, Encoding, ItemStore, Reply
 from collectors.redaction.redactor import Counts, Redactor
 from pipeline.config.receiver import MEBIBYTE, ReceiverSettings
 from pipeline.errors import PermanentError, TemporaryError
@@ -36,7 +36,7 @@ class Admitted:
         self.hold: Final = hold
 
 
-def _count_nothing(signal: AnySignal, read: Read[Any]) -> None:
+def _count_nothing(signal: AnySignal, read: Decoded[Any]) -> None:
     """Take the place of a counter where nobody counts."""
 
 
@@ -64,7 +64,7 @@ class Receiver:
         settings: ReceiverSettings | None = None,
         *,
         trouble: Callable[[], str] = _always_ready,
-        on_received: Callable[[AnySignal, Read[Any]], None] = _count_nothing,
+        on_received: Callable[[AnySignal, Decoded[Any]], None] = _count_nothing,
         on_refused: Callable[[str, AnySignal, Encoding, Refused], None] = _keep_nothing,
         redactor: Redactor | None = None,
         on_redacted: Callable[[Counts], None] = _count_nothing_redacted,
@@ -169,8 +169,8 @@ class Receiver:
         self._on_redacted(read.redacted)
         return Reply(read.rejected, read.message)
 
-    def _read(self, signal: AnySignal, body: bytes, encoding: Encoding, project: str, received_ns: int) -> Read[Any]:
-        check_breadth(signal, body, encoding, self.settings.max_spans)
+    def _read(self, signal: AnySignal, body: bytes, encoding: Encoding, project: str, received_ns: int) -> Decoded[Any]:
+        body = check_breadth(signal, body, encoding, self.settings.max_spans)
         return signal.decoders[encoding](body, project, received_ns, self._redactor)
 
     def _refuse_in_trouble(self) -> None:

@@ -11,11 +11,11 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 from google.protobuf.message import Message
 
-from collectors.otlp.decoding import Refused
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.otlp.decoding import Decoded
+from collectors.otlp.wire import Envelope
+from collectors.redaction.redactor import Redactor
 
 Item = TypeVar("Item")
-Item_co = TypeVar("Item_co", covariant=True)
 Item_contra = TypeVar("Item_contra", contravariant=True)
 
 
@@ -33,40 +33,6 @@ class Reply(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Read(Protocol[Item_co]):
-    """A request, read."""
-
-    @property
-    def items(self) -> Sequence[Item_co]:
-        """What can be accepted: spans, or log records."""
-        ...
-
-    @property
-    def rejected(self) -> int:
-        """How many cannot."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """Why, in English, for the sender; empty where nothing was refused."""
-        ...
-
-    @property
-    def refused(self) -> Sequence[Refused]:
-        """What was refused, as far as it is kept."""
-        ...
-
-    @property
-    def redacted(self) -> Counts:
-        """What was replaced in the items, by detector."""
-        ...
-
-    @property
-    def ignored(self) -> int:
-        """How many are well, and of no use to anybody here."""
-        ...
-
-
 class ItemStore(Protocol[Item_contra]):
     """Where accepted items go: the database, or a broker in front of it."""
 
@@ -80,7 +46,7 @@ class ItemStore(Protocol[Item_contra]):
         ...
 
 
-Decoder: TypeAlias = Callable[[bytes, str, int, Redactor | None], Read[Item]]
+Decoder: TypeAlias = Callable[[bytes, str, int, Redactor | None], Decoded[Item]]
 """Reads a body that came for a project at a time in ns, and redacts it; raises PermanentError where it is no request at all."""
 
 
@@ -92,8 +58,8 @@ class Signal(Generic[Item]):
     """Where it is sent over HTTP."""
     service: str
     """Where it is sent over gRPC; the method is always Export."""
-    envelope: tuple[str, str, str]
-    """The keys that lead to its items in JSON, such as resourceSpans, scopeSpans, spans. In protobuf they are fields 1, 2 and 2."""
+    envelope: Envelope
+    """The keys that lead to its items in JSON; in protobuf they are fields 1, 2 and 2."""
     response: Callable[[Reply], Message]
     """Writes the answer to a request that was stored."""
     decoders: Mapping[Encoding, Decoder[Item]]

@@ -21,7 +21,7 @@ def _response(reply: Reply) -> ExportTraceServiceResponse:
 TRACES: Final[Signal[Span]] = Signal(
     path="/v1/traces",
     service="opentelemetry.proto.collector.trace.v1.TraceService",
-    envelope=("resourceSpans", "scopeSpans", "spans"),
+    envelope=json.ENVELOPE,
     response=_response,
     decoders={Encoding.PROTOBUF: protobuf.decode, Encoding.JSON: json.decode},
 )

@@ -4,11 +4,12 @@ Every field may be missing or null, which is its default; fields that are not he
 number, an enum a number or (forbidden, but seen) its name. Resource, scope and span stay raw until their turn.
 """
 
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-_NULL: Final = msgspec.Raw(b"null")
+NULL: Final = msgspec.Raw(b"null")
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
@@ -117,44 +118,36 @@ class Scope(Wire):
     version: str | None = None
 
 
-class ScopeSpans(Wire):
-    """The spans of one instrumentation."""
-
-    scope: msgspec.Raw = _NULL
-    spans: list[msgspec.Raw] | None = None
+Envelope: TypeAlias = tuple[str, str, str]
+"""The keys that lead to the items of a signal, such as resourceSpans, scopeSpans, spans."""
 
 
-class ResourceSpans(Wire):
-    """The spans of one resource."""
+@cache
+def request_decoder(envelope: Envelope) -> msgspec.json.Decoder[Any]:
+    """Return what reads a request with these keys as ``resources`` with a ``resource`` and ``scopes``, those with a ``scope`` and ``items``.
 
-    resource: msgspec.Raw = _NULL
-    scope_spans: list[ScopeSpans] | None = None
-
-
-class Request(Wire):
-    """``ExportTraceServiceRequest`` and ``TracesData``, which are the same in JSON too."""
-
-    resource_spans: list[ResourceSpans] | None = None
-
-
-class ScopeLogs(Wire):
-    """The log records of one instrumentation."""
-
-    scope: msgspec.Raw = _NULL
-    log_records: list[msgspec.Raw] | None = None
-
-
-class ResourceLogs(Wire):
-    """The log records of one resource."""
-
-    resource: msgspec.Raw = _NULL
-    scope_logs: list[ScopeLogs] | None = None
+    The request and the data of a signal (``ExportTraceServiceRequest`` and ``TracesData``) are the same in JSON too.
+    """
+    resources, scopes, items = envelope
+    of_scope = msgspec.defstruct(
+        "Scope", [("scope", msgspec.Raw, NULL), ("items", list[msgspec.Raw] | None, None)], rename={"items": items}, gc=False
+    )
+    of_resource = msgspec.defstruct(
+        "Resource",
+        [("resource", msgspec.Raw, NULL), ("scopes", list[of_scope] | None, None)],  # type: ignore[valid-type]
+        rename={"scopes": scopes},
+        gc=False,
+    )
+    request = msgspec.defstruct("Request", [("resources", list[of_resource] | None, None)], rename={"resources": resources})  # type: ignore[valid-type]
+    return msgspec.json.Decoder(request)
 
 
-class LogsRequest(Wire):
-    """``ExportLogsServiceRequest`` and ``LogsData``, which are the same in JSON too."""
-
-    resource_logs: list[ResourceLogs] | None = None
+def in_snake_case(envelope: Envelope) -> Envelope:
+    """Return the keys as some senders write them, which OTLP forbids; read all the same (O13)."""
+    resources, scopes, items = (
+        "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key) for key in envelope
+    )
+    return resources, scopes, items
 
 
 def snake_to_camel(body: bytes) -> bytes:

@@ -27,8 +27,8 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 from collectors.redaction.finder import START, Finder, pattern, several
-from pipeline.config.patterns import Region
 from pipeline.config.redaction import Detector
+from pipeline.patterns import Region
 
 _PLUGINS: Final[dict[Detector, type[RegexBasedDetector]]] = {
     Detector.ARTIFACTORY: ArtifactoryDetector,
@@ -59,6 +59,11 @@ _HINTS: Final = {
     Detector.SLACK: r"(?i)xox[abposr]-[0-9]|hooks\.slack\.com",
 }
 """Where a pattern has quotes or slashes, which JSON may escape."""
+_IN_BYTES: Final = {
+    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|aws.{0,80}?(?:key|pw|pass|token)",
+    Detector.BASIC_AUTH: r"/[^\s/@]*:[^\s/]+@",
+}
+"""Among other bytes a character can have four of them, and half of all requests have an ``@`` in an id."""
 _SECRET_GROUP: Final = {(Detector.AWS, 1): (1,), (Detector.BASIC_AUTH, 0): (1,), (Detector.NPM, 0): (1,)}
 """Where only a part of the match is the secret: by the pattern's place."""
 _LINEAR: Final = (
@@ -98,7 +103,7 @@ def credentials() -> Iterator[Finder]:
     for name, plugin in _PLUGINS.items():
         found = [_of_library(name, place, one) for place, one in enumerate(plugin().denylist)]
         if name is Detector.BASIC_AUTH:
-            found.append(pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], groups=(1,)))
+            found.append(pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,)))
         yield several(name, found)
     providers = rf"{START}({'|'.join(_PROVIDERS)})"
     yield pattern(Detector.PROVIDER_KEY, providers, hint="|".join(_PROVIDERS), groups=(1,), keep=_has_digit, whole=True)
@@ -111,8 +116,9 @@ def _of_library(name: Detector, place: int, its: re.Pattern[str]) -> Finder:
     for theirs, ours in _LINEAR:
         text = text.replace(theirs, ours)
     if bounded := _BOUNDED.fullmatch(text):
-        return pattern(name, f"{START}({bounded[1]})", hint=hint, groups=(1,), keep=_has_digit, whole=True)
-    return pattern(name, f"(?i){text}" if its.flags & re.IGNORECASE else text, hint=hint, groups=groups, whole=True)
+        return pattern(name, f"{START}({bounded[1]})", hint=hint or bounded[1], groups=(1,), keep=_has_digit, whole=True)
+    written = f"(?i){text}" if its.flags & re.IGNORECASE else text
+    return pattern(name, written, hint=hint, in_bytes=_IN_BYTES.get(name, ""), groups=groups, whole=True)
 
 
 def _has_digit(raw: bytes, start: int, end: int) -> bool:
@@ -139,4 +145,4 @@ def _private_key() -> Finder:
                 done = lines.end() if lines else end
             yield start - dashes, done
 
-    return Finder(Detector.PRIVATE_KEY, headers.hints, find)
+    return Finder(Detector.PRIVATE_KEY, headers.hints, find, headers.in_bytes)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from pipeline.config.patterns import MOST, Pattern, Region
+from pipeline.patterns import MOST, Pattern, Region, loosened
 
 Find: TypeAlias = Callable[[bytes], Iterable[Region]]
 Keep: TypeAlias = Callable[[bytes, int, int], bool]
@@ -19,16 +19,25 @@ class Finder(NamedTuple):
     """One thing to look for.
 
     Of its ``hints`` one is found wherever the finder finds something, and also in JSON that holds such a text with its escapes: they are
-    looked for first, those of all finders in one pass.
+    looked for first, those of all finders in one pass. So is one of ``in_bytes`` (the hints, where there are none) in a message that has
+    such a text anywhere: there a text begins behind its length, which may look like a letter, and ends before whatever follows it.
     """
 
     name: str
     hints: tuple[str, ...]
     find: Find
+    in_bytes: tuple[str, ...] = ()
 
 
 def pattern(
-    name: str, written: str, *, hint: str = "", groups: Sequence[int] = (0,), keep: Keep | None = None, whole: bool = False
+    name: str,
+    written: str,
+    *,
+    hint: str = "",
+    in_bytes: str = "",
+    groups: Sequence[int] = (0,),
+    keep: Keep | None = None,
+    whole: bool = False,
 ) -> Finder:
     """Return a finder of a pattern, or of groups of it; ``whole`` takes the rest of the token along.
 
@@ -41,13 +50,13 @@ def pattern(
             if keep is None or keep(raw, start, end):
                 yield start, _rest(raw, end) if whole else end
 
-    return Finder(name, (hint or written,), find)
+    return Finder(name, (hint or written,), find, (in_bytes or hint or written,))
 
 
 def rule(name: str, written: str) -> Finder:
     """Return a finder of what a user wrote: ``^`` and ``$`` are ends of lines, and very many matches are one."""
     compiled = Pattern(f"(?m){written}")
-    return Finder(name, (f"(?m){written}",), lambda raw: compiled.regions(raw, most=MOST))
+    return Finder(name, (f"(?m){written}",), lambda raw: compiled.regions(raw, most=MOST), (loosened(written),))
 
 
 def several(name: str, finders: Iterable[Finder]) -> Finder:
@@ -58,7 +67,8 @@ def several(name: str, finders: Iterable[Finder]) -> Finder:
         for one in some:
             yield from one.find(raw)
 
-    return Finder(name, tuple(hint for one in some for hint in one.hints), find)
+    hints = tuple(hint for one in some for hint in one.hints)
+    return Finder(name, hints, find, tuple(hint for one in some for hint in one.in_bytes))
 
 
 def _rest(raw: bytes, end: int) -> int:

@@ -16,7 +16,7 @@ class LogRedaction(RequestRedaction):
         """Return a record of the last origin, redacted, not sealed; the same object where there was nothing to redact."""
         if self._redactor is None:
             return record
-        inside: Counts = Counter(self._of_origin)
+        inside: Counts = Counter(self.of_origin)
         if self._redactor.suspects([record.event_name, *texts_of(record.attributes), *texts_of({"body": record.body})]):
             found: Counts = Counter()
             record = msgspec.structs.replace(

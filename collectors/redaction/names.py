@@ -27,6 +27,8 @@ _ASSIGNMENT: Final = rf"(?i)(?:(?:{_ANYWHERE})|{START}(?:token|pwd)){_IS}{_VALUE
 _BEFORE_ALONE: Final = r"(?:^|[^a-z0-9_-]|\\[nrt]|\\u[0-9a-f]{4})(?:x-)?"
 _ASSIGNED: Final = rf"""(?im)(?:{_ANYWHERE}|{_BEFORE_ALONE}(?:{_ALONE}))(?:$|[\\"'\]]*\s*(?::=|=>|[:=]))"""
 """The hint, for attributes' names too: those stand alone on their lines."""
+_IN_BYTES: Final = rf"""(?i)(?:{_ANYWHERE})|(?:^|[^a-z0-9_-])(?:x-)?(?:{_ALONE})|(?:{_ALONE})[\\"'\]]*\s*(?::=|=>|[:=])"""
+"""The same where the byte before may be a length: that of a name which is such a word alone looks like no letter."""
 _NO_SECRET: Final = re.compile(
     rb"(?i:true|false|null|none|nil|undefined|required|optional|missing|invalid|str|string|bytes|text|unset)|[0-9]{1,9}|/.*|~.*"
 )
@@ -47,7 +49,7 @@ def named() -> Iterator[Finder]:
             pattern(Detector.AUTHORIZATION, _COOKIES, hint=r"(?i)cookie", groups=(1,)),
         ),
     )
-    yield pattern(Detector.ASSIGNMENT, _ASSIGNMENT, hint=_ASSIGNED, groups=(1, 2, 3), keep=_is_secret)
+    yield pattern(Detector.ASSIGNMENT, _ASSIGNMENT, hint=_ASSIGNED, in_bytes=_IN_BYTES, groups=(1, 2, 3), keep=_is_secret)
 
 
 def names_a_secret(name: str) -> bool:
@@ -61,6 +63,7 @@ def is_count(name: str, value: object) -> bool:
 
 
 NAME_HINT: Final = _ASSIGNED
+NAME_IN_BYTES: Final = _IN_BYTES
 
 
 def _is_secret(raw: bytes, start: int, end: int) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from collectors.redaction.names import names_a_secret
-from pipeline.config.patterns import Region
+from pipeline.patterns import Region
 
 _VARINT: Final = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
 _IN_PROTOBUF: Final = re.compile(rb"\n([\x01-\x7f])([ -~]{1,127})\x12" + _VARINT + rb"\n" + _VARINT)

@@ -7,14 +7,15 @@ from typing import Final
 from stdnum import iban, luhn
 
 from collectors.redaction.finder import Finder, pattern
-from pipeline.config.patterns import Pattern, Region
 from pipeline.config.redaction import Detector
+from pipeline.patterns import Pattern, Region
 
 _AT: Final = r"(?:@|%40)"
 _EMAIL: Final = (
     rf"[\p{{L}}\p{{N}}._%+'-]+{_AT}(?:[\p{{L}}\p{{N}}](?:[\p{{L}}\p{{N}}-]*[\p{{L}}\p{{N}}])?\.)+\p{{L}}[\p{{L}}\p{{N}}-]*\p{{L}}"
 )
 _AN_AT: Final = r"[^\s@]@[^\s@]|%40"
+_AN_AT_AND_A_DOT: Final = r"[^\s@]@[^\s@\x00-\x1f]+\.[^\s@]|%40"
 _IMAGES: Final = (b".png", b".jpg", b".jpeg", b".gif", b".svg", b".webp")
 """``icon@2x.png`` is a picture of double size."""
 _USER_INFO: Final = re.compile(rb"://[^\s/]*:[^\s/]*\Z")
@@ -22,7 +23,10 @@ _USER_INFO: Final = re.compile(rb"://[^\s/]*:[^\s/]*\Z")
 _LONGEST_USER: Final = 256
 
 _CARD: Final = r"[2-6][0-9]{12,18}|[2-6][0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{4}(?:[ -][0-9]{1,3})?)?"
-_A_CARD: Final = r"(?:^|[^A-Za-z0-9_.]|\\[nrt]|\\u[0-9A-Fa-f]{4})[2-6][0-9]{3}(?:[ -]?[0-9]){9}"
+_DIGITS: Final = r"[2-6][0-9]{3}(?:[ -]?[0-9]){9}"
+_A_CARD: Final = rf"(?:^|[^A-Za-z0-9_.]|\\[nrt]|\\u[0-9A-Fa-f]{{4}}){_DIGITS}"
+_NUMBER: Final = r"(?:\x18|\x98\x80*\x00)[\x80-\xff]{5}"
+"""How protobuf writes a whole number that is large enough to be a card's."""
 _BEFORE: Final = re.compile(rb"(?:[A-Za-z0-9_+]|[0-9][.,-]|[.])\Z")
 _ESCAPE_BEFORE: Final = re.compile(rb"\\[nrt]\Z")
 _AFTER: Final = re.compile(rb"[A-Za-z0-9_]|[.,-][0-9]")
@@ -58,8 +62,8 @@ _SHORTEST_IBAN: Final = 15
 
 def personal() -> Iterator[Finder]:
     """Yield a finder for each."""
-    yield pattern(Detector.EMAIL, _EMAIL, hint=_AN_AT, keep=_is_address)
-    yield pattern(Detector.CARD, _CARD, hint=_A_CARD, keep=_is_card)
+    yield pattern(Detector.EMAIL, _EMAIL, hint=_AN_AT, in_bytes=_AN_AT_AND_A_DOT, keep=_is_address)
+    yield pattern(Detector.CARD, _CARD, hint=_A_CARD, in_bytes=f"{_DIGITS}|{_NUMBER}", keep=_is_card)
     yield _accounts()
 
 
@@ -98,4 +102,4 @@ def _accounts() -> Finder:
             if cut - start >= _SHORTEST_IBAN:
                 yield start, cut
 
-    return Finder(Detector.IBAN, (_AN_IBAN,), find)
+    return Finder(Detector.IBAN, (_AN_IBAN,), find, (_AN_IBAN,))

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias
 
 from collectors.redaction.finder import Finder
 from collectors.redaction.json_text import redact_json, unescaped
-from collectors.redaction.names import NAME_HINT, is_count, names_a_secret
+from collectors.redaction.names import NAME_HINT, NAME_IN_BYTES, is_count, names_a_secret
 from collectors.redaction.otlp_bytes import named_in
 from collectors.redaction.scan import Found, Scan, whole_escapes
-from pipeline.config.patterns import escaped
 from pipeline.config.redaction import FAILED, Detector
 from pipeline.model.span import Attributes
+from pipeline.patterns import escaped
 
 LARGE: Final = 10**8
 """From here on a whole number is read as text is: a card's number can be one."""
@@ -48,12 +48,22 @@ class Redactor:
         self._by_name: Final = by_name
         self._whole: Final = whole or {}
         self._under: Final = under or {}
-        hints = [rf"(?m)^{escaped(name)}$|\"{escaped(name)}\\*\"" for name in (*self._whole, *self._under)]
-        self._scan: Final = Scan(finders, [*hints, NAME_HINT] if by_name else hints, through_escapes=rules)
+        names = [escaped(name) for name in (*self._whole, *self._under)]
+        hints = [rf"(?m)^{name}$|\"{name}\\*\"" for name in names]
+        self._scan: Final = Scan(
+            finders,
+            [*hints, NAME_HINT] if by_name else hints,
+            [*names, NAME_IN_BYTES] if by_name else names,
+            through_escapes=rules,
+        )
 
     def suspects(self, texts: Sequence[str]) -> bool:
         """Whether there may be anything to replace in any of these texts: one quick pass, and where it says no nothing else is needed."""
         return self._scan.suspects(_bytes("\n".join(texts)))
+
+    def suspects_message(self, raw: bytes) -> bool:
+        """Whether there may be anything to replace in a message of protobuf: one quick pass over its bytes, without reading it."""
+        return self._scan.suspects_message(raw)
 
     def text(self, text: str, counts: Counts, depth: int = 0) -> str:
         """Return text without secrets. JSON stays JSON; one for which a detector raises is replaced whole."""

@@ -22,23 +22,24 @@ class RequestRedaction:
         """Take None where nothing is to be redacted, because it is off or was done before."""
         self._redactor: Final = redactor
         self.counts: Final[Counts] = Counter()
-        self._of_origin: Counts = Counter()
+        self.of_origin: Counts = Counter()
+        """What was replaced in the resource and the scope that were read last."""
 
     def origin(self, resource: Attributes, scope: tuple[str, str]) -> tuple[Attributes, str, str]:
         """Return what the next spans have in common, redacted: resource, scope's name and version."""
         name, version = scope
         if self._redactor is None:
             return resource, name, version
-        self._of_origin = Counter()
+        self.of_origin = Counter()
         if self._redactor.suspects([*texts_of(resource), name, version]):
-            resource = self._redactor.attributes(resource, self._of_origin)
-            name, version = (self._redactor.text(text, self._of_origin) for text in scope)
-            self.counts.update(self._of_origin)
+            resource = self._redactor.attributes(resource, self.of_origin)
+            name, version = (self._redactor.text(text, self.of_origin) for text in scope)
+            self.counts.update(self.of_origin)
         return resource, name, version
 
     def span(self, span: Span) -> Span:
         """Return a span of that origin, redacted, not sealed."""
-        return span if self._redactor is None else redact_span(self._redactor, span, self.counts, self._of_origin)
+        return span if self._redactor is None else redact_span(self._redactor, span, self.counts, self.of_origin)
 
 
 def redact_span(redactor: Redactor, span: Span, counts: Counts, of_origin: Counts | None = None) -> Span:

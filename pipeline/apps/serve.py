@@ -29,6 +29,8 @@ class Served(msgspec.Struct, frozen=True):
 
     http_url: str
     grpc_address: str
+    health_url: str | None = None
+    """Where probes without a certificate ask, if anywhere."""
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -52,13 +54,16 @@ async def serve(receiver: Receiver, health: Health, more: Iterable[web.RouteDef]
     how = Listening(tuple(middlewares), certificates.context if certificates is not None else None)
     answered = [*routes(receiver), *health.routes(), *more]
     http_url = await listen(answered, settings.host, settings.http_port, "receiver.http_port", stack, how)
+    health_url = None
+    if settings.health_port is not None:
+        health_url = await listen(health.routes(), settings.host, settings.health_port, "receiver.health_port", stack)
     listening = await grpc.serve(receiver, settings.host, settings.grpc_port, certificates)
     stack.push_async_callback(listening.stop, GRACE)
     await listening.report(ready=not health.trouble)
     health.tell(listening.report)
     stack.callback(receiver.stop, GRACE - _ANSWER)  # first of all: both ports stop accepting at the same time
     host = http_url.partition("://")[2].rpartition(":")[0]
-    return Served(http_url=http_url, grpc_address=f"{host}:{listening.port}")
+    return Served(http_url=http_url, grpc_address=f"{host}:{listening.port}", health_url=health_url)
 
 
 async def listen(

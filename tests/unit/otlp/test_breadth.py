@@ -1,7 +1,6 @@
 """Requests that hold too many things are refused before anything is made of them."""
 
 import json
-import time
 import tracemalloc
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
+from stopwatch import Stopwatch
 from unit.otlp.wire_forms import as_json, request, wire_span
 
 from collectors.otlp.body import TooLargeError
@@ -113,10 +113,10 @@ BOMBS: dict[str, tuple[Encoding, Callable[[], bytes]]] = {
 def test_a_bomb_is_found_in_less_than_a_second(name: str) -> None:
     encoding, bomb = BOMBS[name]
     body = bomb()
-    began = time.perf_counter()
+    watch = Stopwatch()
     with pytest.raises(TooLargeError):
         _check(body, encoding, 100_000)
-    assert time.perf_counter() - began < 1
+    assert watch.seconds < 1
 
 
 @pytest.mark.parametrize("name", ["spans", "numbers"])

@@ -15,7 +15,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from unit.otlp.wire_forms import SPAN_ID, START, TRACE_ID, as_json, text
 
-from collectors.otlp.log_decoding import MAX_LOG_RECORD, DecodedLogs
+from collectors.otlp.decoding import Decoded
+from collectors.otlp.log_decoding import MAX_LOG_RECORD
 from collectors.otlp.logs import LOGS, decode_json, decode_protobuf
 from collectors.otlp.signal import Encoding, Reply
 from collectors.redaction.configured import redactor
@@ -48,7 +49,7 @@ def logs(*records: WireLogRecord, scope: str = "openai") -> ExportLogsServiceReq
     return ExportLogsServiceRequest(resource_logs=[ResourceLogs(resource=resource, scope_logs=[scope_logs])])
 
 
-def both(message: Message, **how: Any) -> DecodedLogs:
+def both(message: Message, **how: Any) -> Decoded[LogRecord]:
     """The same from both encodings."""
     one = decode_protobuf(message.SerializeToString(), "shop", NOW, **how)
     other = decode_json(as_json(message), "shop", NOW, **how)

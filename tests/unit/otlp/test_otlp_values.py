@@ -17,14 +17,14 @@ from collectors.otlp.decoding import Decoded
 from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
 from pipeline.model.span import Event, Link, Span, seal
 
-Decode = Callable[[Message], Decoded]
+Decode = Callable[[Message], Decoded[Span]]
 
 
-def _from_protobuf(message: Message) -> Decoded:
+def _from_protobuf(message: Message) -> Decoded[Span]:
     return protobuf.decode(message.SerializeToString(), "shop", 42)
 
 
-def _from_json(message: Message) -> Decoded:
+def _from_json(message: Message) -> Decoded[Span]:
     return json.decode(as_json(message), "shop", 42)
 
 
@@ -33,7 +33,7 @@ def decode(request: pytest.FixtureRequest) -> Decode:
     return request.param  # type: ignore[no-any-return]
 
 
-def _only(decoded: Decoded) -> Span:
+def _only(decoded: Decoded[Span]) -> Span:
     assert decoded.rejected == 0, decoded.message
     (span,) = decoded.spans
     return span

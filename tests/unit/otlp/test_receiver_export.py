@@ -8,9 +8,10 @@ import pytest
 from unit.otlp.wire_forms import as_json, request, wire_span
 
 from collectors.otlp import protobuf
+from collectors.otlp.decoding import Decoded
 from collectors.otlp.keys import Keys
 from collectors.otlp.receiver import Receiver
-from collectors.otlp.signal import AnySignal, Encoding, Read, Reply
+from collectors.otlp.signal import AnySignal, Encoding, Reply
 from collectors.otlp.traces import TRACES
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.span import Span
@@ -30,7 +31,7 @@ class Events:
             raise self.failure
         self.spans.extend(spans)
 
-    def received(self, signal: AnySignal, read: Read[Any]) -> None:
+    def received(self, signal: AnySignal, read: Decoded[Any]) -> None:
         assert signal is TRACES
         self.seen.append(f"count {len(read.items)} {read.rejected}")
 
@@ -74,7 +75,7 @@ async def test_a_large_request_is_read_beside_the_event_loop(monkeypatch: pytest
     threads: list[threading.Thread] = []
     decode = TRACES.decoders[Encoding.PROTOBUF]
 
-    def watched(*arguments: Any) -> Read[Span]:
+    def watched(*arguments: Any) -> Decoded[Span]:
         threads.append(threading.current_thread())
         return decode(*arguments)
 

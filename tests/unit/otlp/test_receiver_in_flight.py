@@ -1,10 +1,15 @@
 """The bytes of all requests together are bounded, and nobody is shut out by that for good."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.otlp.in_flight import Hold, InFlight
+from collectors.otlp.grpc import _message
+from collectors.otlp.in_flight import Hold, InFlight, Turns
+from collectors.otlp.keys import Keys
+from collectors.otlp.receiver import Receiver
 from pipeline.errors import TemporaryError
 
 
@@ -77,3 +82,44 @@ def test_no_order_of_growing_and_ending_loses_or_invents_room(steps: list[tuple[
     for hold in holds.values():
         hold.release()
     assert room.bytes == 0
+
+
+async def _let_others_work() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+class Arriving:
+    """A call over gRPC whose message arrives when it is told to."""
+
+    def __init__(self, begun: list[str], name: str) -> None:
+        self._begun = begun
+        self._name = name
+        self.arrived = asyncio.Event()
+
+    async def read(self) -> bytes:
+        self._begun.append(self._name)
+        await self.arrived.wait()
+        return self._name.encode()
+
+
+async def test_of_messages_whose_size_nobody_knows_yet_only_some_arrive_at_the_same_time() -> None:
+    receiver, turns, begun = Receiver({}, lambda: 1, Keys({}, "open")), Turns(2, shared=False), list[str]()
+    calls = [Arriving(begun, name) for name in "abc"]
+    reading = [asyncio.ensure_future(_message(receiver, call, turns.of("open"))) for call in calls]  # type: ignore[arg-type]
+    await _let_others_work()
+    assert begun == ["a", "b"], "of the third nothing is in memory"
+    for call in calls:
+        call.arrived.set()
+    assert await asyncio.gather(*reading) == [b"a", b"b", b"c"]
+
+
+async def test_a_project_whose_messages_arrive_slowly_leaves_half_of_the_turns_to_others() -> None:
+    receiver, turns, begun = Receiver({}, lambda: 1, Keys({}, "open")), Turns(2, shared=True), list[str]()
+    calls = {name: Arriving(begun, name) for name in ("slow 1", "slow 2", "other")}
+    reading = [asyncio.ensure_future(_message(receiver, call, turns.of(name[:4]))) for name, call in calls.items()]  # type: ignore[arg-type]
+    await _let_others_work()
+    assert begun == ["slow 1", "other"]
+    for call in calls.values():
+        call.arrived.set()
+    await asyncio.gather(*reading)

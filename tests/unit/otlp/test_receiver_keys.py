@@ -27,7 +27,7 @@ def test_without_keys_everybody_on_this_machine_writes_to_the_project_of_the_set
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_a_loopback_address_needs_no_key(host: str) -> None:
-    keys_from(_settings(host=host), {})
+    assert keys_from(_settings(host=host, project="mine"), {}).project(None) == "mine"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.com", ""])  # noqa: S104 - refusing it is the point

@@ -13,8 +13,8 @@ from secrets_of_all_kinds import PLANTED
 from collectors.redaction.configured import made_of
 from collectors.redaction.finder import Finder
 from collectors.redaction.redactor import Redactor
-from pipeline.config.patterns import MOST, WINDOW, Pattern, PatternError, check_rule
 from pipeline.config.redaction import FAILED, RedactionSettings, RuleSettings
+from pipeline.patterns import MOST, WINDOW, Pattern, PatternError, check_rule
 
 REDACTOR = made_of(RedactionSettings())
 SIZE = 1_000_000
