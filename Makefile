@@ -40,6 +40,7 @@ demo: setup  ## grade the bundled traces: a first result in minutes
 up: setup  ## run the embedded pipeline on ./tracegrade-data
 	@$(BIN)/tracegrade up
 
+# Three processes, whatever the cores: all that need the broker are in one of them, and mostly wait.
 test: $(VENV)/.develop  ## run all tests but the long ones
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not real and not faults_full" $(PYTEST)
 
@@ -65,6 +66,7 @@ format: $(VENV)/.develop  ## format and mend what the linter can
 bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, against bare decoding and the OpenTelemetry Collector
 	@$(BIN)/python tests/bench_cluster.py
 	@$(BIN)/python tests/bench_ways_in.py
+	@$(BIN)/python tests/bench_shapes.py
 
 eval-corpora: $(VENV)/.develop  ## how scores in code tell good runs from bad ones, on labelled real runs
 	@PYTHONPATH=.:tests $(BIN)/python tests/eval_corpora.py
@@ -75,11 +77,12 @@ held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes,
 broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
 	@$(BIN)/python tests/kafka_broker.py
 
-lock: $(VENV)/.develop  ## write the lock files anew (needs uv)
+lock: $(VENV)/.develop  ## write the lock files anew (needs uv, and npm for one of the quick-starts)
 	@uv pip compile pyproject.toml --extra embedded --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
 	@uv pip compile pyproject.toml --extra embedded --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements-dev.lock
+	@PYTHONPATH=tests $(BIN)/python -m quickstarts.environments
 
 clean:  ## remove the environment and what tests leave
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -24,6 +24,7 @@ from pipeline.model.version import (
     TraceVersion,
     result_rows,
 )
+from sinks.memory_conversations import MemoryConversations
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -45,6 +46,7 @@ class MemoryStore:
         self.runs: dict[tuple[str, str, str], RunRow] = {}
         self.results: dict[tuple[str, ResultKey], ResultRow] = {}
         self.dead_letters: dict[str, tuple[str, str, bytes]] = {}
+        self.conversations = MemoryConversations(self.live_runs)
         self.told_clocks: dict[int, tuple[int, int]] = {}
         """By partition: when it was written, and how far the owner was."""
 
@@ -67,12 +69,18 @@ class MemoryStore:
     async def insert_judgments(self, judgments: Sequence[Judgment]) -> None:
         """Store judgments; the first answer to a question stays."""
         for judgment in judgments:
-            self.judgments.setdefault((judgment.project, judgment.trace_id), {}).setdefault(judgment.id, judgment)
+            trace = self.judgments.setdefault((judgment.project, judgment.trace_id), {})
+            known = trace.get(judgment.id)
+            if known is None or judgment.judged_ns < known.judged_ns:
+                trace[judgment.id] = judgment
 
     async def insert_feedback(self, feedback: Sequence[Feedback]) -> None:
-        """Store feedback; a repeated id is the same fact."""
+        """Store feedback; of one id what was received first stays."""
         for one in feedback:
-            self.feedback.setdefault((one.project, one.trace_id), {}).setdefault(one.id, one)
+            trace = self.feedback.setdefault((one.project, one.trace_id), {})
+            known = trace.get(one.id)
+            if known is None or one.received_ns < known.received_ns:
+                trace[one.id] = one
 
     async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
         """Return those of the traces of which anything but spans is stored."""
@@ -96,6 +104,7 @@ class MemoryStore:
             log_records=tuple(self.log_records.get(key, {}).values()),
             first_received_ns=trace.first_received_ns if trace else 0,
             graded_facts=trace.facts if trace else 0,
+            graded_receipts=trace.receipts if trace else 0,
             version=trace.version if trace else 0,
             runs=tuple(_stored_run(run_id, row) for run_id, row in rows),
             result_keys=frozenset(row.key for row in self.results.values() if (row.project, row.trace_id) == key),
@@ -107,23 +116,22 @@ class MemoryStore:
     async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that are open and have a fact received since then, have pending runs, or have rows at a place they left."""
         told = self.spans.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys()
-        found = {key for key in told if self._is_open(key) and self._last_received(key) >= since_ns}
+        found = {key for key in told if self._is_open(key) and max(self._received(key), default=0) >= since_ns}
         found |= {(run.run.project, run.run.trace_id) for run in self.live_runs() if run.run_class is RunClass.PENDING}
         return sorted({key for key in found if ids.bucket(*key) in buckets}.union(await self.misplaced(buckets, since_ns)))
 
     def _is_open(self, key: TraceKey) -> bool:
-        return self._facts(key) > (self.traces[key].facts if key in self.traces else 0)
+        trace, received = self.traces.get(key), self._received(key)
+        known, receipts = (trace.facts, trace.receipts) if trace else (0, 0)
+        return len(received) > known or (len(received) == known and sum(received) < receipts)
 
-    def _facts(self, key: TraceKey) -> int:
-        kinds = (self.spans, self.log_records, self.judgments, self.feedback)
-        return sum(len(kind.get(key, {})) for kind in kinds)
-
-    def _last_received(self, key: TraceKey) -> int:
+    def _received(self, key: TraceKey) -> list[int]:
+        """When each fact of a trace came first."""
         received = [span.received_ns for span in self.spans.get(key, {}).values()]
         received += [record.received_ns for record in self.log_records.get(key, {}).values()]
         received += [judgment.judged_ns for judgment in self.judgments.get(key, {}).values()]
         received += [one.received_ns for one in self.feedback.get(key, {}).values()]
-        return max(received, default=0)
+        return received
 
     async def misplaced(
         self,

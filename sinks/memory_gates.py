@@ -3,7 +3,7 @@
 It passes the same contract suite as the ClickHouse store (tests/contract). Its sums are ``pipeline.stages.window.fold`` of the rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -34,6 +34,8 @@ class MemoryGateStore(MemoryGoldenStore):
         self.states: dict[tuple[str, str, str], GateState] = {}
         self.tripped: dict[tuple[str, str, str, str, Transition, str], Trip] = {}
         self.told: dict[tuple[TransitionKey, str], Notification] = {}
+        self.derived_ns: dict[int, int] = {}
+        """By partition of agents: up to when the rows were derived from."""
 
     # Minutes and windows
 
@@ -61,6 +63,14 @@ class MemoryGateStore(MemoryGoldenStore):
         """A retired row does not know its kind; other rows of its dimension do."""
         named = (series.project, series.dimension)
         return max(row.kind for row in self.results.values() if (row.project, row.key.dimension) == named)
+
+    async def derived(self) -> dict[int, int]:
+        """Return up to when the rows were derived from, by partition of the agents."""
+        return dict(self.derived_ns)
+
+    async def write_derived(self, partitions: Collection[int], at_ns: int) -> None:
+        """Write up to when the rows were derived from; what was written later stays."""
+        self.derived_ns |= {one: max(at_ns, self.derived_ns.get(one, 0)) for one in partitions}
 
     async def stale_minutes(self, since_ns: int = 0) -> list[tuple[str, Place]]:  # noqa: ARG002 - more than was asked for is no fault
         """Return (project, place) of all minutes that differ from their results; when rows were stored is not kept here."""

@@ -7,9 +7,10 @@ import msgspec
 
 from collectors.otlp.content import decode
 from collectors.otlp.decoding import Refused
+from collectors.otlp.encode import Part
+from collectors.otlp.passing import PASSED_ON
 from collectors.otlp.signal import Encoding
 from collectors.redaction.redactor import Counts, Redactor
-from pipeline.model.span import Span
 from pipeline.model.time import DAY
 
 OLDEST: Final = 400 * DAY
@@ -48,11 +49,13 @@ class ForeignRecord(msgspec.Struct, frozen=True, gc=False):
 class Carried(msgspec.Struct, frozen=True):
     """What a record comes to."""
 
-    spans: tuple[Span, ...] = ()
+    spans: tuple[Part, ...] = ()
     rejected: int = 0
     """Spans that were refused one by one."""
     refused: tuple[Refused, ...] = ()
     redacted: Counts = msgspec.field(default_factory=Counter)
+    truncated: int = 0
+    """How many of the spans are not whole."""
 
     @property
     def bad(self) -> bool:
@@ -75,8 +78,7 @@ def read(record: ForeignRecord, project: str, encoding: Named, now_ns: int, reda
     Raises:
         PermanentError: nothing of it can be read.
     """
-    decoded = decode(record.value, project, received_ns(record, now_ns), _ENCODINGS[encoding], redactor)
-    if not decoded.all_kept:  # more was refused than is kept one by one: the whole record has all of it
-        whole = Refused(decoded.message, record.value or b"")
-        return Carried(decoded.spans, decoded.rejected, (whole,), decoded.redacted)
-    return Carried(decoded.spans, decoded.rejected, decoded.refused, decoded.redacted)
+    decoded = decode(record.value, PASSED_ON, project, received_ns(record, now_ns), _ENCODINGS[encoding], redactor)
+    # Where more was refused than is kept one by one, the whole record has all of it.
+    refused = decoded.refused if decoded.all_kept else (Refused(decoded.message, record.value or b""),)
+    return Carried(decoded.items, decoded.rejected, refused, decoded.redacted, decoded.truncated)

@@ -6,10 +6,9 @@ from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import structlog
 
-from collectors.kafka.records import Outgoing, SpansRecord, encode, partition_of, span_parts
+from collectors.kafka.records import Outgoing, SpansRecord, encode, partition_of
 from collectors.otlp.encode import Part
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
-from pipeline.model.span import Span
 from pipeline.model.topology import TRACES, Topic
 
 HOLD_S: Final = 0.02
@@ -19,11 +18,13 @@ IN_FLIGHT: Final = 64 * 1024 * 1024
 _RETRY_AFTER_S: Final = 1.0
 _MANY: Final = 64
 """From so many nouns on (a millisecond of work) they are encoded in a thread, so that the event loop need not wait for it."""
+_MANY_PARTS: Final = 2048
+"""The same of spans that are bytes already."""
 
 Lane: TypeAlias = tuple[str, int]
 """Project and partition: what may share a record."""
-Group: TypeAlias = list[tuple[int, Part]]
-"""The spans of one trace in one request, each with when it was received, in ns."""
+Group: TypeAlias = list[Part]
+"""The spans of one trace in one request."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class KafkaPublisher:
         partitions = self._partitions.get(topic.name)
         if not partitions:
             raise ConfigurationError(f"there is no topic {topic.name}; make it with `tracegrade topics create`")
-        await self._sender.send(await _aside(len(records), encode, topic, records, partitions))
+        await self._sender.send(await _aside(len(records) >= _MANY, encode, topic, records, partitions))
 
 
 class SpanBatcher:
@@ -85,7 +86,7 @@ class SpanBatcher:
         """Bytes that are not acknowledged."""
         return self._bytes
 
-    async def store(self, spans: Sequence[Span]) -> None:
+    async def store(self, spans: Sequence[Part]) -> None:
         """Return when the brokers have all of these spans.
 
         Raises:
@@ -96,8 +97,8 @@ class SpanBatcher:
             return
         if self._bytes >= self._limit:
             raise _full()
-        groups = await _aside(len(spans), _groups, spans, self._partitions)
-        size = sum(len(part.span) for _, group in groups for _, part in group)
+        groups = await _aside(len(spans) >= _MANY_PARTS, _groups, spans, self._partitions)
+        size = sum(len(part.span) for part in spans)
         # A request that is larger than the limit is taken when there is nothing else.
         if self._bytes and self._bytes + size > self._limit:
             raise _full()
@@ -108,19 +109,20 @@ class SpanBatcher:
     def _join(self, lane: Lane, group: Group) -> "list[_Batch]":
         """Put the spans of a trace into the record that gathers, if all of them fit, or else into as few new ones as they need."""
         gathering = self._open.get(lane)
-        if gathering is not None and not gathering.record.has_room([part for _, part in group]):
+        if gathering is not None and not gathering.record.has_room(group):
             self._send(lane)
         joined: list[_Batch] = []
-        for received_ns, part in group:
+        for piece in [group] if SpansRecord(*lane).has_room(group) else [[part] for part in group]:
             batch = self._open.get(lane)
-            if batch is not None and not batch.record.has_room((part,)):
+            if batch is not None and not batch.record.has_room(piece):
                 self._send(lane)
                 batch = None
             if batch is None:
                 batch = self._open[lane] = _Batch(SpansRecord(*lane))
                 self._leave()
             before = batch.record.size
-            batch.record.add(part, received_ns)
+            for part in piece:
+                batch.record.add(part)
             self._bytes += batch.record.size - before
             joined.append(batch)
         if joined[-1].record.full:
@@ -180,26 +182,21 @@ class _Batch:
         self.done.set_exception(TemporaryError(str(error), _RETRY_AFTER_S))
 
 
-def _groups(spans: Sequence[Span], partitions: int) -> list[tuple[Lane, Group]]:
+def _groups(spans: Sequence[Part], partitions: int) -> list[tuple[Lane, Group]]:
     """Return the spans of a request by trace, with the lane of each.
 
     Raises:
-        PermanentError: one of them can never be sent.
+        PermanentError: the project of one of them is not Unicode.
     """
     groups: dict[tuple[str, str], Group] = {}
-    lanes: dict[tuple[str, str], Lane] = {}
-    for span, part in zip(spans, span_parts(spans), strict=True):
-        trace = span.project, span.trace_id
-        if trace not in groups:
-            groups[trace] = []
-            lanes[trace] = span.project, partition_of(TRACES, span, partitions)
-        groups[trace].append((span.received_ns, part))
-    return [(lanes[trace], group) for trace, group in groups.items()]
+    for part in spans:
+        groups.setdefault((part.project, part.trace_id), []).append(part)
+    return [((project, partition_of(TRACES, group[0], partitions)), group) for (project, _), group in groups.items()]
 
 
-async def _aside(count: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+async def _aside(much: bool, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Return what the function returns; where it has much to do, the event loop need not wait for it."""
-    if count >= _MANY:
+    if much:
         return await asyncio.to_thread(function, *arguments, **named)
     return function(*arguments, **named)
 

@@ -1,7 +1,8 @@
 """Records: nouns into the bytes that travel on a topic, and back. No broker is needed to read this module, or to run it.
 
 A record is of one project, one partition and one kind. Headers say ``kind``, ``project``, ``version`` and, for spans, ``received_at``
-in ns. Spans are OTLP ``TracesData``; every other kind is a JSON list.
+in ns: the least of theirs. Spans are OTLP ``TracesData`` with a field of ours, that says when each of them was received; releases that
+do not know it read the header alone. Every other kind is a JSON list.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -106,10 +107,10 @@ class SpansRecord:
         """Whether these can go with what is there."""
         return self._data.spans + len(some) <= MAX_SPANS and self._data.size + self._data.cost(some) <= MAX_RECORD
 
-    def add(self, part: Part, received_ns: int) -> None:
+    def add(self, part: Part) -> None:
         """Add a span; the first is taken whatever its size."""
         self._data.add(part)
-        self._received_ns = min(self._received_ns, received_ns)
+        self._received_ns = min(self._received_ns, part.received_ns)
 
     def outgoing(self) -> Outgoing:
         """Return the record.
@@ -173,11 +174,11 @@ def span_parts(spans: Sequence[Span]) -> list[Part]:
 
 def _spans_records(project: str, partition: int, spans: Sequence[Span]) -> Iterator[SpansRecord]:
     record = SpansRecord(project, partition)
-    for span, part in zip(spans, span_parts(spans), strict=True):
+    for part in span_parts(spans):
         if record.size and not record.has_room((part,)):
             yield record
             record = SpansRecord(project, partition)
-        record.add(part, span.received_ns)
+        record.add(part)
     yield record
 
 
@@ -233,7 +234,7 @@ def decode(incoming: Incoming) -> Read:
     if kind not in _KINDS.get(incoming.topic, {}):
         raise PermanentError(f"a record of kind {kind!a} does not belong on {incoming.topic}")
     if kind == _SPANS:
-        decoded = protobuf.decode(incoming.value, project, _received_ns(headers, incoming))
+        decoded = protobuf.decode(incoming.value, project, _received_ns(headers, incoming), own=True)
         read = Read(list(decoded.spans), decoded.message)
     else:
         read = _read_list(kind, project, incoming.value)
@@ -262,7 +263,7 @@ def _read_list(kind: str, project: str, value: bytes) -> Read:
 
 
 def _received_ns(headers: dict[str, bytes], incoming: Incoming) -> int:
-    """Return when the spans were received: when the broker took them, where the writer does not say."""
+    """Return when the spans were received of which the record does not say it one by one: when the broker took them, without a header too."""
     said = headers.get("received_at")
     if said is None:
         return incoming.timestamp_ns

@@ -11,20 +11,25 @@ from aiohttp import web
 from jinja2 import Environment
 
 from collectors.otlp.keys import Keys, UnauthenticatedError
+from pipeline.apps.conversation_commands import UnknownConversationError, known
+from pipeline.apps.explain_command import facts_of
 from pipeline.apps.show import counted, utc
 from pipeline.apps.text import one_line
 from pipeline.errors import ConfigurationError, TemporaryError
 from pipeline.model.window import GateStatus
 from pipeline.runtime.telemetry import Telemetry
+from pipeline.runtime.verifying import Verifier
 from sinks.clickhouse.run_detail import UnknownRunError
 from sinks.clickhouse.store import Store
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 LIMIT: Final = 100
+TURNS: Final = 1000
 LONGEST: Final = 400
 TRIPS: Final = 20
 MOST: Final = 10_000
 _NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
+UNKNOWN: Final = (UnknownRunError, UnknownConversationError)
 HEADERS: Final = {
     # Text from spans is only ever text: no script runs, nothing is fetched from elsewhere, no other page may frame this one.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -33,13 +38,17 @@ HEADERS: Final = {
 }
 
 
-def api_routes(store: Store, keys: Keys, telemetry: Telemetry) -> list[web.RouteDef]:
+def api_routes(store: Store, keys: Keys, telemetry: Telemetry, verifier: Verifier) -> list[web.RouteDef]:
     """Return the routes of the API and the status page. Whose data is shown is decided by the caller's key, as for spans."""
-    api = _Api(store, keys, telemetry)
+    api = _Api(store, keys, telemetry, verifier)
     return [
         web.get("/", _guarded(api.status_page)),
         web.get("/api/scoreboard", _guarded(api.scoreboard)),
         web.get("/api/runs/{prefix}", _guarded(api.run)),
+        web.get("/api/facts", _guarded(api.facts)),
+        web.get("/api/verify", _guarded(api.verify)),
+        web.get("/api/conversations", _guarded(api.conversations)),
+        web.get("/api/conversation", _guarded(api.conversation)),
         web.get("/api/accounting", _guarded(api.accounting)),
         web.get("/api/golden", _guarded(api.golden)),
         web.get("/api/telemetry", _guarded(api.telemetry)),
@@ -47,10 +56,11 @@ def api_routes(store: Store, keys: Keys, telemetry: Telemetry) -> list[web.Route
 
 
 class _Api:
-    def __init__(self, store: Store, keys: Keys, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, keys: Keys, telemetry: Telemetry, verifier: Verifier) -> None:
         self._store = store
         self._keys = keys
         self._telemetry = telemetry
+        self._verifier = verifier
         environment = Environment(autoescape=True, finalize=_shown)
         self._page = environment.from_string(files("pipeline.apps").joinpath("status.html").read_text(encoding="utf-8"))
 
@@ -58,12 +68,33 @@ class _Api:
         return self._keys.project(_bearer(request.headers.get("Authorization")))
 
     async def scoreboard(self, request: web.Request) -> web.Response:
-        limit = _number(request, "limit", LIMIT)
-        runs = await self._store.scoreboard(self._project_of(request), limit, request.query.get("agent", ""))
-        return _json({"runs": runs, "accounting": await self._store.accounting(self._project_of(request))})
+        project, limit = self._project_of(request), _number(request, "limit", LIMIT)
+        # In this order: no run is counted that is not shown yet.
+        accounting = await self._store.accounting(project)
+        return _json(
+            {"runs": await self._store.scoreboard(project, limit, request.query.get("agent", "")), "accounting": accounting}
+        )
 
     async def run(self, request: web.Request) -> web.Response:
         return _json(await self._store.run_detail(self._project_of(request), request.match_info["prefix"]))
+
+    async def facts(self, request: web.Request) -> web.Response:
+        return _json(await facts_of(self._store, self._project_of(request), request.query.get("run", "")))
+
+    async def verify(self, request: web.Request) -> web.Response:
+        project, run_id = self._project_of(request), request.query.get("run", "")
+        if run_id:
+            return _json([await self._verifier.one(project, run_id)])
+        return _json(await self._verifier.latest(project, _number(request, "limit", LIMIT)))
+
+    async def conversations(self, request: web.Request) -> web.Response:
+        limit, agent = _number(request, "limit", LIMIT), request.query.get("agent", "")
+        return _json(await self._store.conversations.latest(self._project_of(request), limit, agent))
+
+    async def conversation(self, request: web.Request) -> web.Response:
+        project, name = self._project_of(request), request.query.get("id", "")
+        found = await self._store.conversations.one(project, name, _number(request, "limit", TURNS))
+        return _json(known(found, project, name))
 
     async def accounting(self, request: web.Request) -> web.Response:
         return _json(await self._store.accounting(self._project_of(request)))
@@ -78,13 +109,14 @@ class _Api:
     async def status_page(self, request: web.Request) -> web.Response:
         project = self._project_of(request)
         states = [state for state in await self._store.gate_states() if state.project == project]
+        accounting = await self._store.accounting(project)
         text = self._page.render(
             project=project,
             runs=await self._store.scoreboard(project, LIMIT),
             utc=utc,
             counted=counted,
             everything="all" in request.query,
-            accounting=await self._store.accounting(project),
+            accounting=accounting,
             firing=[state for state in states if state.status is GateStatus.FIRING],
             quiet=[state for state in states if state.status is not GateStatus.FIRING],
             trips=[trip for trip in await self._store.trips() if trip.project == project][-TRIPS:],
@@ -126,7 +158,7 @@ def _guarded(handler: Handler) -> Handler:
             refusal.headers["WWW-Authenticate"] = 'Basic realm="tracegrade: any name, and an API key as password"'
             return refusal
         except ConfigurationError as error:
-            return _json({"error": str(error)}, status=404 if isinstance(error, UnknownRunError) else 400)
+            return _json({"error": str(error)}, status=404 if isinstance(error, UNKNOWN) else 400)
         except TemporaryError as error:
             return _json({"error": str(error)}, status=503)
 

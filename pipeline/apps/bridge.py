@@ -14,6 +14,7 @@ from collectors.kafka.publisher import KafkaPublisher, SpanBatcher
 from collectors.kafka.topics import partitions, retention_of
 from collectors.redaction.configured import redactor
 from pipeline.apps.health import Check, Health
+from pipeline.apps.logs import mask_too
 from pipeline.apps.process import asked_to_stop, collect_less_often
 from pipeline.apps.serve import listen
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
@@ -40,6 +41,7 @@ async def run(settings: TracegradeSettings, environment: Mapping[str, str] = os.
     Raises:
         ConfigurationError: a person can fix it; also where most of what is read cannot be.
     """
+    mask_too(settings.redaction.rules)
     stop = asked_to_stop()
     kafka, topics = settings.kafka_or_refuse(), settings.bridged
     counts = await asyncio.to_thread(partitions, kafka, environment)

@@ -9,7 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from pipeline.apps import commands, feedback_command, key_command, letter_commands
+from pipeline.apps import commands, conversation_commands, explain_command, feedback_command, key_command, verify_commands
+from pipeline.apps.cli_letters import letters
+from pipeline.apps.cli_options import AsJson, Config, Limit, OneAgent
 from pipeline.apps.feedback_command import About
 from pipeline.apps.logs import LEVELS, log_to_stderr
 from pipeline.apps.text import visible
@@ -29,13 +31,7 @@ app.add_typer(golden, name="golden")
 topics = typer.Typer(help="Where records travel between processes: the topics of a Kafka cluster.", no_args_is_help=True)
 app.add_typer(topics, name="topics")
 
-letters = typer.Typer(help="What could not be processed: kept for a week, to be looked at and sent back.", no_args_is_help=True)
 app.add_typer(letters, name="dead-letters")
-
-Config = Annotated[
-    Path | None, typer.Option("--config", "-c", help="Configuration file; ./tracegrade.yaml where it exists, else the defaults.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
 
 def _version(asked: bool) -> None:
@@ -111,10 +107,24 @@ def replay(
 
 
 @app.command()
+def explain(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Recorded traces in any shape that replay takes, and OTLP log records beside them."),
+    ] = None,
+    run_id: Annotated[str, typer.Option("--run", metavar="ID", help="Explain the trace of this stored run instead.")] = "",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how traces are understood: by which dialect each span is read, what is missing, what the runs look like."""
+    raise typer.Exit(explain_command.explain(files or [], config, run_id, as_json=as_json))
+
+
+@app.command()
 def scoreboard(
     config: Config = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many runs.")] = 50,
-    agent: Annotated[str, typer.Option(help="Only this agent's runs.")] = "",
+    limit: Limit = 50,
+    agent: OneAgent = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the latest runs and what became of all of them."""
@@ -125,10 +135,41 @@ def scoreboard(
 def run(
     run_id: Annotated[str, typer.Argument(help="The run's id, or as much of its beginning as is unique.")],
     config: Config = None,
+    part: Annotated[str | None, typer.Option("--part", help="Only what this sub-agent did, by its path in the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show all that is known of one run."""
-    raise typer.Exit(commands.run(config, run_id, json=as_json))
+    raise typer.Exit(commands.run(config, run_id, part, json=as_json))
+
+
+@app.command()
+def verify(
+    run_id: Annotated[
+        str, typer.Argument(help="The run's id, or as much of its beginning as is unique; without one the latest runs.")
+    ] = "",
+    config: Config = None,
+    limit: Limit = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Make stored scores again from what is stored of their runs, and say what is not equal; exit code 1 if anything is not."""
+    raise typer.Exit(verify_commands.verify(config, run_id, limit, json=as_json))
+
+
+@app.command()
+def conversations(config: Config = None, limit: Limit = 50, agent: OneAgent = "", as_json: AsJson = False) -> None:
+    """Show the conversations that ended last, each with what its runs add up to."""
+    raise typer.Exit(conversation_commands.conversations(config, limit, agent, json=as_json))
+
+
+@app.command()
+def conversation(
+    conversation_id: Annotated[str, typer.Argument(metavar="ID", help="The conversation's id, as its runs name it.")],
+    config: Config = None,
+    limit: Limit = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Show one conversation: what its runs add up to, and its turns in order."""
+    raise typer.Exit(conversation_commands.conversation(config, conversation_id, limit, json=as_json))
 
 
 @app.command()
@@ -185,43 +226,6 @@ def topics_create(config: Config = None, as_json: AsJson = False) -> None:
 def lag(config: Config = None, as_json: AsJson = False) -> None:
     """Show how far each stage is behind on each partition, and which worker has it."""
     raise typer.Exit(commands.lag(config, json=as_json))
-
-
-@letters.command("list")
-def dead_letters_list(
-    config: Config = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
-    skip: Annotated[int, typer.Option(min=0, help="How many to leave out, for the pages after the first.")] = 0,
-    reason: Annotated[str, typer.Option(help="Only those whose reason or origin has this in it.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were sent back.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show what is kept, of all projects, the latest first."""
-    wanted = letter_commands.Wanted(reason=reason, everything=everything)
-    raise typer.Exit(letter_commands.list_letters(config, wanted, limit, skip, json=as_json))
-
-
-@letters.command("show")
-def dead_letters_show(
-    letter_id: Annotated[str, typer.Argument(metavar="ID", help="The letter's id, or as much of its beginning as is unique.")],
-    config: Config = None,
-    as_hex: Annotated[bool, typer.Option("--hex", help="Show the bytes as hex, also where they are text.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show one letter, with its bytes."""
-    raise typer.Exit(letter_commands.show_letter(config, letter_id, as_hex=as_hex, json=as_json))
-
-
-@letters.command("replay")
-def dead_letters_replay(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Letters to send back.")] = None,
-    config: Config = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that nobody has sent back yet.")] = False,
-    reason: Annotated[str, typer.Option(help="With --all: only those whose reason or origin has this in it.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Read letters again and send what is in them where it was meant to go; those that fail again stay. It can be repeated."""
-    raise typer.Exit(letter_commands.replay(config, ids or [], reason, everything=everything, json=as_json))
 
 
 @app.command()

@@ -16,10 +16,11 @@ from collectors.kafka.publisher import IN_FLIGHT, KafkaPublisher, SpanBatcher
 from collectors.kafka.topics import partitions
 from collectors.otlp.keys import keys_from
 from collectors.otlp.logs import LOGS
+from collectors.otlp.passing import PASSED_ON
 from collectors.otlp.receiver import Receiver
-from collectors.otlp.traces import TRACES
 from collectors.redaction.configured import redactor
 from pipeline.apps.health import Health, backlog
+from pipeline.apps.logs import mask_too
 from pipeline.apps.process import asked_to_stop
 from pipeline.apps.serve import serve
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
@@ -38,6 +39,7 @@ log = structlog.get_logger(__name__)
 
 async def run(settings: TracegradeSettings, environment: Mapping[str, str] = os.environ) -> int:
     """Serve until told to stop; what was accepted by then is with the brokers."""
+    mask_too(settings.redaction.rules)
     stop = asked_to_stop()
     kafka = settings.kafka_or_refuse()
     counts = await asyncio.to_thread(partitions, kafka, environment)
@@ -54,7 +56,7 @@ async def run(settings: TracegradeSettings, environment: Mapping[str, str] = os.
         facts, keep = FactPublisher(publish), published(publish)
         letters = await stack.enter_async_context(LetterBox("collector", keep, clock, telemetry, hides))
         receiver = Receiver(
-            {TRACES: batcher, LOGS: facts},
+            {PASSED_ON: batcher, LOGS: facts},
             clock.now,
             keys_from(settings.receiver, environment),
             settings.receiver,

@@ -134,9 +134,10 @@ def scoreboard(config: Path | None, limit: int, agent: str, *, json: bool) -> in
     from pipeline.config.load import load
 
     async def direct(store: "Store", project: str) -> Any:
-        return {"runs": await store.scoreboard(project, limit, agent), "accounting": await store.accounting(project)}
+        accounting = await store.accounting(project)
+        return {"runs": await store.scoreboard(project, limit, agent), "accounting": accounting}
 
-    board = _ask(load(config), f"/api/scoreboard?{urlencode({'limit': limit, 'agent': agent})}", direct)
+    board = ask(load(config), f"/api/scoreboard?{urlencode({'limit': limit, 'agent': agent})}", direct)
     if json:
         print_json(board)
     else:
@@ -145,19 +146,20 @@ def scoreboard(config: Path | None, limit: int, agent: str, *, json: bool) -> in
     return 0
 
 
-def run(config: Path | None, run_id: str, *, json: bool) -> int:
-    """Show one run."""
+def run(config: Path | None, run_id: str, part: str | None = None, *, json: bool) -> int:
+    """Show one run, or what one agent of it did."""
     from pipeline.apps import show, show_run
     from pipeline.config.load import load
 
     prefix = run_id.strip()
     if not prefix:
         raise ConfigurationError("the run's id is empty; write as much of its beginning as is unique")
-    detail = _ask(load(config), f"/api/runs/{quote(prefix, safe='')}", lambda store, project: store.run_detail(project, prefix))
+    detail = ask(load(config), f"/api/runs/{quote(prefix, safe='')}", lambda store, project: store.run_detail(project, prefix))
+    of_it = None if part is None else show_run.of_part(detail, part)
     if json:
-        print_json(detail)
+        print_json(of_it or detail)
     else:
-        show.console().print(show_run.run(detail))
+        show.console().print(show_run.run(detail) if of_it is None else show_run.part(of_it))
     return 0
 
 
@@ -168,7 +170,7 @@ def golden_export(config: Path | None, folder: Path, *, json: bool) -> int:
     from sinks.golden import files
 
     settings = load(config)
-    cases = _ask(settings, "/api/golden", lambda store, project: store.golden_cases(project))
+    cases = ask(settings, "/api/golden", lambda store, project: store.golden_cases(project))
     path = files.file_of(folder, settings.project)
     try:
         count = files.write(path, msgspec.convert(cases, list[GoldenCase]))
@@ -267,7 +269,7 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
-def _ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, str], Awaitable[Any]]") -> Any:
+def ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, str], Awaitable[Any]]") -> Any:
     """Return plain JSON values: from the ``up`` that has the folder open, else from the store itself."""
     from pipeline.apps import served
 

@@ -18,6 +18,7 @@ from pipeline.apps.health import Check, Health, backlog, disk
 from pipeline.apps.parts import Parts
 from pipeline.apps.serve import Served, serve
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
+from pipeline.apps.verify_commands import verifier_of
 from pipeline.config.grading import contracts
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.model.topology import Topic
@@ -108,7 +109,8 @@ class Product:
         runs = RunFinder(self.settings.store, self._environment)
         stack.push_async_callback(runs.close)
         desk = FeedbackDesk(self.pipeline.intake.store, runs, self.clock.now, hides, self.telemetry.feedback)
-        more = [*api_routes(self.store, keys, self.telemetry), *feedback.routes(receiver, desk)]
+        verifier = verifier_of(self.settings, self.store)
+        more = [*api_routes(self.store, keys, self.telemetry, verifier), *feedback.routes(receiver, desk)]
         return await serve(receiver, health, more, stack)
 
     def _checks(self) -> dict[str, Check]:

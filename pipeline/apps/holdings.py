@@ -78,5 +78,6 @@ class Holdings:
             self._parts.assembly().gating_of,
             publish,
             lambda project, agent: bucket_of_agent(project, agent) % agents in owned,
+            owned,
         )
         return Gating(owner, store.clocks, self._partitions[TRACES.name], dead_letters, acknowledge, self._clock)

@@ -4,6 +4,7 @@ import io
 import logging
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, TextIO
 
@@ -12,13 +13,14 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from collectors.redaction.redactor import Redactor
 from pipeline.apps.text import visible
-from pipeline.config.redaction import RedactionSettings
+from pipeline.config.redaction import RedactionSettings, RuleSettings
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 LONGEST: Final = 8000
 """Characters of a value; of a longer one the head and the tail are shown."""
 SELDOM_S: Final = 10.0
 """Seconds between two lines of one kind of a library: a client whose broker is away says so a hundred times a second."""
+_rules: Final[list[RuleSettings]] = []
 _KINDS: Final = 1000
 """Kinds of lines that are remembered."""
 _OURS: Final = frozenset({"level", "timestamp", "exc_info", "_record", "_from_structlog"})
@@ -28,7 +30,7 @@ _OURS: Final = frozenset({"level", "timestamp", "exc_info", "_record", "_from_st
 def log_to_stderr(level: str = "info") -> None:
     """Write JSON where nobody watches, readable lines in a terminal. Values are quoted in both, so no text can forge a line or act.
 
-    Secrets are masked by all detectors, whatever is configured for spans, and long values cut (reliability S15). Of the libraries, whose
+    Secrets are masked by all detectors, whatever is configured for spans, and by :func:`mask_too`; long values are cut (reliability S15). Of the libraries, whose
     logs go the same way, only warnings and errors are shown, and what they repeat only now and then.
     """
     known: list[Processor] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _honest]
@@ -92,12 +94,18 @@ def _cut(value: Any) -> Any:
     return value if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
 
 
+def mask_too(rules: Iterable[RuleSettings]) -> None:
+    """Mask from now on also what a user's rules find: a log can show what a span says."""
+    _rules[:] = rules
+    _redactor.cache_clear()
+
+
 @cache
 def _redactor() -> Redactor:
     """Not made before something is logged: most commands log nothing."""
     from collectors.redaction.configured import made_of  # noqa: PLC0415 - it loads all detectors
 
-    return made_of(RedactionSettings())
+    return made_of(RedactionSettings(rules=tuple(_rules)))
 
 
 def _traceback(stream: TextIO, exception: ExcInfo) -> None:

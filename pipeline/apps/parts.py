@@ -7,7 +7,7 @@ from typing import Final
 
 import aiohttp
 
-from collectors.dialects import read
+from collectors.dialects import plug_ins
 from pipeline.config.grading import graders_of, grading_of, idle_contracts
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.judges.judge import Judge
@@ -47,13 +47,14 @@ class Parts:
         self._stack = stack
         self._environment = environment
         self._graders = graders_of(settings)
+        self._read = plug_ins.installed().read
         self._session: aiohttp.ClientSession | None = None
 
     def assembly(self) -> Assembly:
         """Return how traces become graded runs."""
         settings = self.settings
         return Assembly(
-            read=read, settings=settings.assemble, grading_of=grading_of(settings), retention_of=settings.retention.of
+            read=self._read, settings=settings.assemble, grading_of=grading_of(settings), retention_of=settings.retention.of
         )
 
     def gates(self, store: OwnedStore) -> Gates:

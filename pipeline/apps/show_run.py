@@ -11,6 +11,7 @@ from rich.text import Text
 
 from pipeline.apps.show import COLOURS, UNKNOWN, cell, counted, table, trips, utc
 from pipeline.apps.text import as_json, visible
+from pipeline.errors import ConfigurationError
 
 FIRST: Final = ("verdict", "composite")
 """Dimensions that stand at the top."""
@@ -24,13 +25,38 @@ def run(detail: Mapping[str, Any]) -> RenderableType:
     for name, value in _facts(detail):
         head.add_row(Text(name, style="bold"), Text(visible(value)))
     parts: list[RenderableType] = [head, *_text("Request", detail["request"]), *_text("Answer", detail["answer"])]
-    parts += [_calls(detail["tool_calls"])] if detail["tool_calls"] else []
+    parts += [_agents(detail["parts"])] if len(detail["parts"]) > 1 else []
+    parts += [_calls(detail["tool_calls"], of_several=len(detail["parts"]) > 1)] if detail["tool_calls"] else []
     parts += [_results(detail["results"])] if detail["results"] else []
     parts += [trips(detail["trips"])] if detail["trips"] else []
     parts += [
         Text(visible(f"Feedback {one['value']:g} by {one['author'] or UNKNOWN}: {one['comment']}")) for one in detail["feedback"]
     ]
     return Group(*parts)
+
+
+def of_part(detail: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return of a run what one agent of it did, and those below it: their ``parts`` and ``tool_calls``.
+
+    Raises:
+        ConfigurationError: the run has no such agent; the sentence lists those it has.
+    """
+    found = [one for one in detail["parts"] if _is_in(one["path"], path)]
+    if not found:
+        listed = ", ".join(repr(one["path"]) for one in detail["parts"] if one["path"]) or "none"
+        raise ConfigurationError(f"the run has no sub-agent {path!r}; those it has: {listed}")
+    calls = [call for call in detail["tool_calls"] if _is_in(call.get("agent", ""), path)]
+    return {"run_id": detail["line"]["run_id"], "parts": found, "tool_calls": calls}
+
+
+def part(of_it: Mapping[str, Any]) -> RenderableType:
+    """Return what :func:`of_part` found, for a reader."""
+    parts, calls = of_it["parts"], of_it["tool_calls"]
+    return Group(_agents(parts), _calls(calls, of_several=len(parts) > 1)) if calls else _agents(parts)
+
+
+def _is_in(path: str, top: str) -> bool:
+    return not top or path == top or path.startswith(f"{top}/")
 
 
 def _facts(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -49,7 +75,8 @@ def _facts(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "ended with", _joined(detail["ended"], detail["error"])
     yield "sampling", f"{detail['sampling_plan']}, inclusion probability {detail['inclusion_probability']:g}"
     calls = counted(detail["model_calls"], "call")
-    yield "models", f"{', '.join(detail['models']) or UNKNOWN}; {calls}; {_tokens(detail)}"
+    cost = "" if detail["cost_usd"] is None else f"; {detail['cost_usd']:.6f} USD"
+    yield "models", f"{', '.join(detail['models']) or UNKNOWN}; {calls}; {_tokens(detail)}{cost}"
     yield (
         "spans",
         f"{line['steps']}, read as {', '.join(line['dialects']) or UNKNOWN}{' (converted)' if line['converted'] else ''}",
@@ -62,8 +89,8 @@ def _joined(first: str, second: str | None) -> str:
     return f"{first}: {second}" if second else first
 
 
-def _tokens(detail: Mapping[str, Any]) -> str:
-    given, taken = detail["input_tokens"], detail["output_tokens"]
+def _tokens(spent: Mapping[str, Any], suffix: str = "_tokens") -> str:
+    given, taken = spent[f"input{suffix}"], spent[f"output{suffix}"]
     return f"{UNKNOWN if given is None else given} tokens in, {UNKNOWN if taken is None else taken} out"
 
 
@@ -71,14 +98,24 @@ def _text(title: str, text: str | None) -> tuple[RenderableType, ...]:
     return Text(f"\n{title}", style="bold"), Padding(Text(visible(text or UNKNOWN)), (0, 2))
 
 
-def _calls(calls: Sequence[Mapping[str, Any]]) -> RenderableType:
-    made = table("\nTool calls", "tool", "arguments", "result")
+def _agents(parts: Sequence[Mapping[str, Any]]) -> RenderableType:
+    made = table("\nAgents", "path", "agent", "steps", "model calls", "tool calls", "tokens")
+    for one in parts:
+        failed = f" ({one['failed_calls']} failed)" if one["failed_calls"] else ""
+        cells = (one["steps"], one["model_calls"], f"{one['tool_calls']}{failed}")
+        made.add_row(cell(one["path"] or UNKNOWN), cell(one["agent"], longest=60), *map(cell, cells), _tokens(one["usage"], ""))
+    return made
+
+
+def _calls(calls: Sequence[Mapping[str, Any]], *, of_several: bool = False) -> RenderableType:
+    made = table("\nTool calls", *(("by",) if of_several else ()), "tool", "arguments", "result")
     for call in calls:
         arguments = call.get("arguments")
         shown = call.get("raw_arguments") if arguments is None else arguments
         error = call.get("error")
         result = Text(_joined("failed", error), style="red") if error else cell(_plain(call.get("result")), longest=LONGEST)
-        made.add_row(cell(call["name"], longest=60), cell(_plain(shown), longest=LONGEST), result)
+        by = (cell(call.get("agent") or UNKNOWN, longest=60),) if of_several else ()
+        made.add_row(*by, cell(call["name"], longest=60), cell(_plain(shown), longest=LONGEST), result)
     return made
 
 

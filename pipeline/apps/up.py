@@ -9,6 +9,7 @@ from pipeline.apps import served
 from pipeline.apps.admin import admit
 from pipeline.apps.compose import Product
 from pipeline.apps.letters import Letters
+from pipeline.apps.logs import mask_too
 from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.config.tracegrade import TracegradeSettings
 from sinks.clickhouse.store import Store
@@ -18,6 +19,7 @@ log = structlog.get_logger(__name__)
 
 async def run(settings: TracegradeSettings) -> int:
     """Serve until told to stop; 0 after a stop that was asked for, 1 when a part of the pipeline failed."""
+    mask_too(settings.redaction.rules)
     stop = asked_to_stop()
     store = await asyncio.to_thread(Store.open, settings.store)
     try:

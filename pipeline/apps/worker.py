@@ -12,6 +12,7 @@ from collectors.kafka.publisher import KafkaPublisher
 from collectors.kafka.topics import partitions
 from pipeline.apps.health import Check, Health
 from pipeline.apps.holdings import Holdings
+from pipeline.apps.logs import mask_too
 from pipeline.apps.parts import Parts
 from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.apps.serve import listen
@@ -44,6 +45,7 @@ def nodes_of(stages: str) -> list[Node]:
 
 async def run(settings: TracegradeSettings, stages: str, environment: Mapping[str, str] = os.environ) -> int:
     """Work until told to stop; 0 after a stop that was asked for, 1 when a stage failed."""
+    mask_too(settings.redaction.rules)
     stop = asked_to_stop()
     nodes = nodes_of(stages)
     kafka = settings.kafka_or_refuse()

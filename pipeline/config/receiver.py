@@ -79,6 +79,9 @@ class ReceiverSettings(Settings):
     """Port of OTLP/gRPC."""
     http_port: Port = 4318
     """Port of OTLP/HTTP, of the status page and of the API."""
+    health_port: Port | None = None
+    """Port of ``/healthz`` and ``/readyz`` alone, never encrypted and open to everybody: for probes that have no certificate. None where it
+    is not written; ``http_port`` answers them too."""
     project: Name = "default"
     """Project of all spans while no keys are configured."""
     keys: dict[Name, Annotated[list[Secret], Field(min_length=1)]] = Field(default_factory=dict)

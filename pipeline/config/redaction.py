@@ -5,8 +5,8 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.patterns import check_rule
 from pipeline.model.settings import Settings
+from pipeline.patterns import check_rule
 
 FAILED: Final = "[redaction failed]"
 """Stands in place of a value for which a detector raised, and is what that is counted under."""

@@ -62,6 +62,8 @@ class MatcherKind(StrEnum):
     """Equal after NFC, case and space folding."""
     CONTAINS = "contains"
     """Holds it, after the same folding. A negated claim holds it too."""
+    PATTERN = "pattern"
+    """A pattern, as RE2 reads it, is found in the answer."""
     JSON = "json"
     """Equal as JSON: numbers by value, keys in any order."""
     NUMBER = "number"

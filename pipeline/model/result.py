@@ -138,7 +138,10 @@ class JudgeRequest(msgspec.Struct, frozen=True):
 
 
 class Feedback(msgspec.Struct, frozen=True):
-    """What a user or a client said of a trace or of one run in it. ``value`` below 0 is a thumbs-down."""
+    """What a user or a client said of a trace, or of the one run in it that ``run_id`` names or that ``span_id`` is part of.
+
+    ``value`` below 0 is a thumbs-down.
+    """
 
     project: str
     trace_id: str
@@ -148,3 +151,4 @@ class Feedback(msgspec.Struct, frozen=True):
     author: str = ""
     comment: str = ""
     received_ns: int = 0
+    span_id: str = ""

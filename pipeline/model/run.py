@@ -67,6 +67,23 @@ class RunClass(StrEnum):
     JUDGED = "judged"
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What one agent did in a run. ``path`` is its address in it: empty for the run's own agent, else names from there on down.
+
+    ``researcher/critic`` is the critic that the researcher called or handed over to; a ``/`` in a name is written ``%2F``. An agent that is
+    called again at the same place is the same part.
+    """
+
+    path: str
+    agent: str
+    steps: int
+    model_calls: int
+    tool_calls: int
+    failed_calls: int
+    """Calls that failed, or that were asked for and never executed."""
+    usage: Usage
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of one agent. A function of the trace's stored spans and of nothing else."""
 
@@ -83,6 +100,8 @@ class Run(msgspec.Struct, frozen=True):
     """By start, parents before children; sub-agents and their steps included."""
     agents: tuple[str, ...] = ()
     """Agents below the head, in order of their first step."""
+    parts: tuple[Part, ...] = ()
+    """The run's own agent and its sub-agents, in order of their first step: each step, call and token of the run is in one of them."""
     conversation_id: str = ""
     system: str = ""
     """System instructions, as far as captured."""

@@ -29,6 +29,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     ``arguments`` is the parsed JSON value, or None where it was not captured or does not parse (then ``raw_arguments`` has the text).
     ``result`` is the text the tool returned, None where it was not captured. ``error`` is None unless the call failed.
+    ``agent`` is the path of the sub-agent that made the call (:class:`~pipeline.model.run.Part`), empty where the run's own agent did.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     raw_arguments: str = ""
     result: str | None = None
     error: str | None = None
+    agent: str = ""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -57,12 +59,16 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one model call. ``input`` includes ``cached``; ``output`` includes ``reasoning``; None is unknown."""
+    """Tokens of one model call, and its cost where the sender reports one.
+
+    ``input`` includes ``cached``; ``output`` includes ``reasoning``; None is unknown.
+    """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     reasoning: int | None = None
+    cost_usd: float | None = None
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from typing import Final
 
 SECOND: Final = 1_000_000_000
+MILLISECOND: Final = SECOND // 1000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR

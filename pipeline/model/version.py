@@ -61,6 +61,8 @@ class StoredTrace(msgspec.Struct, frozen=True):
     """When its first span came, as of the traces row: the span itself may have expired."""
     graded_facts: int = 0
     """``facts`` of the traces row; 0 where there is none. The trace is open while it has more facts than this."""
+    graded_receipts: int = 0
+    """``receipts`` of the traces row; 0 where there is none, or where it does not say."""
     version: int = 0
     runs: tuple[StoredRun, ...] = ()
     result_keys: frozenset[ResultKey] = frozenset()
@@ -98,6 +100,8 @@ class RunVersion(msgspec.Struct, frozen=True):
     """0 unless a judgment was ever requested for this transcript."""
     failing: tuple[str, ...] = ()
     """Why the run is a failure worth keeping as a golden candidate; empty where it is none."""
+    feedback: tuple[str, ...] = ()
+    """Ids of what was said of the run, by people and by others who evaluated it."""
 
 
 class Retraction(msgspec.Struct, frozen=True):
@@ -130,6 +134,8 @@ class TraceVersion(msgspec.Struct, frozen=True):
     closed_ns: int = 0
     first_received_ns: int = 0
     """When the trace's first span came."""
+    receipts: int = 0
+    """Sum of when each of the facts came first, in ns: a version of as many facts that knows of an earlier delivery has less of it."""
 
 
 def weight(kind: Kind, sampling: Sampling) -> float:

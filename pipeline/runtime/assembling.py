@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from collectors.dialects.annotations import carried
 from collectors.kafka.records import Incoming
 from pipeline.errors import PermanentError
 from pipeline.model.time import MINUTE, SECOND
@@ -60,8 +61,13 @@ class Assembling:
             self._acknowledge(one.partition, one.offset)
 
     async def _read(self, one: Incoming) -> list[Record]:
-        """Return the records of owned traces; others came under another number of partitions and are sent on to their owner."""
+        """Return the records of owned traces, and what carriers among them say of others.
+
+        What is of other traces is sent on to their owners: it is about them, or came under another number of partitions.
+        """
         found: Sequence[Record] = (await self._dead_letters.read(one)).records
+        if about := carried(found):
+            found = [*found, *about]
         strays = [record for record in found if not self._owner.owns((record.project, record.trace_id))]
         if not strays:
             return list(found)

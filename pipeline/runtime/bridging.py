@@ -14,9 +14,9 @@ from collectors.kafka.bridge_consumer import Arrived
 from collectors.kafka.bridge_records import Carried, ForeignRecord, Named, read
 from collectors.kafka.bridge_share import SEEN
 from collectors.otlp.decoding import Refused
+from collectors.otlp.encode import Part
 from collectors.redaction.redactor import Redactor
 from pipeline.errors import ConfigurationError, PermanentError
-from pipeline.model.span import Span
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.dead_letters import Keep, a_letter, masked_by
 from pipeline.runtime.guard import or_dead_letter, until_it_works
@@ -46,7 +46,7 @@ class Source(Protocol):
 class SpanStore(Protocol):
     """Where spans go: :class:`~collectors.kafka.publisher.SpanBatcher`."""
 
-    async def store(self, spans: Sequence[Span]) -> None:
+    async def store(self, spans: Sequence[Part]) -> None:
         """Return when all of them are durable."""
         ...
 
@@ -160,11 +160,11 @@ class Bridge:
             self._bytes -= record.size
         self.progressed_ns = self._clock.now()
         self._telemetry.received(spans, carried.rejected + len(carried.spans) - spans)
-        self._telemetry.truncated(carried.spans)
+        self._telemetry.truncated(carried.truncated)
         self._telemetry.redacted(carried.redacted)
         self._telemetry.add(Metric.BRIDGE_RECORDS, outcome="refused" if carried.bad else "carried")
 
-    async def _publish(self, record: ForeignRecord, spans: Sequence[Span]) -> int:
+    async def _publish(self, record: ForeignRecord, spans: Sequence[Part]) -> int:
         """Return how many of the spans the brokers have; one that they never take costs no other span its place."""
         try:
             await until_it_works("carry spans", lambda: self._store.store(spans))

@@ -14,7 +14,6 @@ import structlog
 from collectors.otlp.decoding import Refused
 from collectors.otlp.signal import AnySignal, Encoding
 from collectors.redaction.redactor import Redactor
-from pipeline.errors import ConfigurationError, PermanentError
 from pipeline.model.time import MINUTE
 from pipeline.model.topology import DEAD_LETTERS, LARGEST_BODY, DeadLetter, Publish
 from pipeline.runtime.clock import Clock
@@ -177,11 +176,13 @@ class LetterBox:
                 log.warning("dead letter", project=project, origin=origin, reason=reason)
 
     async def _write(self, project: str, origin: str, reason: str, body: bytes, received_ns: int, headers: Headers) -> None:
-        letter = await asyncio.to_thread(a_letter, project, origin, reason, body, received_ns, headers=headers, mask=self._mask)
         try:
+            letter = await asyncio.to_thread(
+                a_letter, project, origin, reason, body, received_ns, headers=headers, mask=self._mask
+            )
             await until_it_works("keep a dead letter", lambda: self._keep([letter]))
-        except (PermanentError, ConfigurationError) as error:
-            log.error("a dead letter cannot be kept", origin=origin, error=str(error))
+        except Exception as error:  # noqa: BLE001 - one letter that nobody foresaw must not end the writing of all others
+            log.error("a dead letter cannot be kept", origin=origin, error=repr(error))
             self._telemetry.dead_letter_dropped(self._node)
         else:
             self._telemetry.dead_letter(self._node)

@@ -110,7 +110,7 @@ class Embedded:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.desk.close()
-        await self.gates.finish(self._gates_now(), self._clock.now())
+        await self.gates.finish(self._gates_now())
 
     @property
     def failed(self) -> BaseException | None:

@@ -3,7 +3,7 @@
 It is told which minutes were touched, and derives the same from the rows at its start and every 30 s, so a lost message costs 30 s.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -32,6 +32,14 @@ log = structlog.get_logger(__name__)
 class OwnedStore(WindowStore, GateStore, GoldenStore, Protocol):
     """What a gate owner needs of the store, besides what its parts need."""
 
+    async def derived(self) -> dict[int, int]:
+        """Return up to when the rows were derived from, by partition of the agents."""
+        ...
+
+    async def write_derived(self, partitions: Collection[int], at_ns: int) -> None:
+        """Write up to when the rows were derived from; what was written later stays."""
+        ...
+
     async def stale_minutes(self, since_ns: int) -> list[tuple[str, Place]]:
         """Return (project, place) of the minutes, with a row stored since then, whose stored fingerprint differs from their results."""
         ...
@@ -57,8 +65,9 @@ class GateOwner:
         gating_of: Callable[[str, str], frozenset[str]],
         publish: Publish,
         owns: Owns = everything,
+        partitions: Collection[int] = (0,),
     ) -> None:
-        """Take which checks gate by (project, agent), and which agents are owned."""
+        """Take which checks gate by (project, agent), which agents are owned, and in which partitions these are."""
         self._store = store
         self._gates = gates
         self._messenger = messenger
@@ -67,8 +76,10 @@ class GateOwner:
         self._publish = publish
         self._owns = owns
         self._touched: set[Touched] = set()
-        self._derived_ns: int | None = None
-        self._before_ns: int | None = None
+        self._partitions = partitions
+        self._derived_ns = 0
+        """Up to when all that follows from the rows is done."""
+        self._derive_at_ns = 0
         self._stepping = False
 
     def touch(self, touched: Iterable[Touched]) -> None:
@@ -76,7 +87,10 @@ class GateOwner:
         self._touched.update(one for one in touched if self._owns(one.project, one.cohort.agent))
 
     async def recover(self, now: int) -> None:
-        """Read gate states, trips and notifications back."""
+        """Read gate states, trips and notifications back, and from when on the rows have to be derived from."""
+        derived = await until_it_works("read clocks", self._store.derived)
+        known = min((derived.get(partition, 0) for partition in self._partitions), default=0)
+        self._derived_ns = known if known <= now else 0  # a clock that was ahead says nothing
         await until_it_works("read gates back", lambda: self._gates.recover(self._owns))
         await until_it_works("read notifications back", lambda: self._messenger.recover(now, self._owns))
 
@@ -87,7 +101,7 @@ class GateOwner:
         return _is_ahead(self._gates.next_wake, now) and _is_ahead(self._messenger.next_wake, wall)
 
     def _is_deriving(self, wall: int) -> bool:
-        return self._derived_ns is None or wall - self._derived_ns >= DERIVE_EVERY
+        return wall >= self._derive_at_ns
 
     async def step(self, now: int, wall: int) -> bool:
         """Do what is due. ``now`` is the gates' clock, the least of all partitions; ``wall`` paces derivation and sending.
@@ -95,36 +109,35 @@ class GateOwner:
         Returns whether everything that was touched is up to date. Where the store has temporary trouble, nothing is forgotten: the next step does it again.
         """
         touched, self._touched = self._touched, set()
-        self._stepping = True
+        self._stepping, deriving = True, self._is_deriving(wall)
         try:
-            await self._bring_up_to_date(*await self._derived(touched, wall), now)
+            await self._bring_up_to_date(*await self._derived(touched, deriving=deriving), now)
+            if deriving:
+                await self._store.write_derived(self._partitions, wall)
+                self._derived_ns, self._derive_at_ns = wall, wall + DERIVE_EVERY
             await self._messenger.send_due(wall)
         except TemporaryError as error:
             log.warning("gates wait for the store", error=str(error))
             self._touched |= touched
-            self._derived_ns = self._before_ns
             return False
         else:
             return True
         finally:
             self._stepping = False
 
-    async def finish(self, now: int, wall: int) -> None:
+    async def finish(self, now: int) -> None:
         """Bring everything up to date before a stop, and send nothing: what is due is taken up at the next start."""
-        self._derived_ns = min(self._derived_ns or 0, wall - DERIVE_EVERY)
         try:
-            await self._bring_up_to_date(*await self._derived(self._touched, wall), now)
+            await self._bring_up_to_date(*await self._derived(self._touched, deriving=True), now)
         except TemporaryError as error:
             log.warning("minutes are left to the next start", error=str(error))
 
-    async def _derived(self, touched: set[Touched], wall: int) -> tuple[list[Touched], list[Failure]]:
+    async def _derived(self, touched: set[Touched], *, deriving: bool) -> tuple[list[Touched], list[Failure]]:
         """Add to what was told what the rows themselves say, at the start and then every 30 s."""
-        self._before_ns = since = self._derived_ns
-        if not self._is_deriving(wall):
+        if not deriving:
             return sorted(touched), []
-        stale = await self._store.stale_minutes(max((since or 0) - MARGIN, 0))
-        failures = await self._store.untripped_failures(max((since or 0) - LATE, 0))
-        self._derived_ns = wall
+        stale = await self._store.stale_minutes(max(self._derived_ns - MARGIN, 0))
+        failures = await self._store.untripped_failures(max(self._derived_ns - LATE, 0))
         derived = {Touched(project, place.cohort, place.minute_ns) for project, place in stale}
         owned = {one for one in derived if self._owns(one.project, one.cohort.agent)}
         return sorted(touched | owned), [one for one in failures if self._owns(one.project, one.cohort.agent)]
@@ -135,8 +148,7 @@ class GateOwner:
         if touched:
             minutes = await recompute(self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now))
             failures = [*failures, *await self._store.failures(touched)]
-        cohorts = {(one.project, one.cohort) for one in touched}
-        await self._gates.step(cohorts, with_gating(failures, self._gating_of), now)
+        await self._gates.step(touched, with_gating(failures, self._gating_of), now)
         if self._gates.unannounced:
             await self._publish(TRIPS, self._gates.unannounced)
         await self._messenger.announce(self._gates.unannounced)

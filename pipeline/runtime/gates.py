@@ -1,12 +1,12 @@
 """Gates: windows and failing runs in, trips out. The trips are written first; every state can be rebuilt from them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from pipeline.model.run import Cohort
-from pipeline.model.window import GateState, Transition, Trip, Window
+from pipeline.model.window import GateState, Touched, Transition, Trip, Window
 from pipeline.stages import gate_floor, gate_hard
 from pipeline.stages.gate import FloorGate, HardGate, Turn, watches
 from pipeline.stages.gate_hard import Failure
@@ -129,15 +129,17 @@ class Gates:
         """When a gate changes by itself: a window becomes final, an incident has been quiet for long enough."""
         return min(self._wakes.values(), default=None)
 
-    async def step(self, cohorts: Iterable[tuple[str, Cohort]], failures: Sequence[Failure], now: int) -> None:
-        """Let every gate look at the touched cohorts and at those whose time has come."""
-        seen = {*cohorts, *((one.project, one.cohort) for one in failures)}
-        looking = {(project, gate.name, cohort) for project, cohort in seen for gate in self._gates if watches(gate, cohort)}
+    async def step(self, touched: Iterable[Touched], failures: Sequence[Failure], now: int) -> None:
+        """Let every gate look at the cohorts of the touched minutes and at those whose time has come."""
+        minutes: dict[tuple[str, Cohort], set[int]] = {(one.project, one.cohort): set() for one in failures}
+        for one in touched:
+            minutes.setdefault((one.project, one.cohort), set()).add(one.minute_ns)
+        looking = {(project, gate.name, cohort) for project, cohort in minutes for gate in self._gates if watches(gate, cohort)}
         looking |= {key for key, at in self._wakes.items() if at <= now}
         await self._ask_for_trips_of_others(looking, failures, now)
         for gate in self._gates:
             for key in sorted(key for key in looking if key[1] == gate.name):
-                await self._look(gate, key, failures, now)
+                await self._look(gate, key, failures, minutes.get((key[0], key[2]), frozenset()), now)
 
     async def _ask_for_trips_of_others(self, looking: Iterable[Key], failures: Sequence[Failure], now: int) -> None:
         """Where a run is about to trip a gate, ask first whether it did so as the run of another cohort: a run trips a gate once.
@@ -159,12 +161,14 @@ class Gates:
     def _name(self, project: str, gate: str, cohort_id: str, run_id: str) -> None:
         self._named.setdefault((project, gate, run_id), set()).add(cohort_id)
 
-    async def _look(self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], now: int) -> None:
+    async def _look(
+        self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], minutes: Collection[int], now: int
+    ) -> None:
         before = self._states.get(key, self._fresh(key))
         # Whatever woke it, it is looked at again until all that it says is stored.
         self._wakes[key] = now
         turn = await self._floor(gate, before, now) if isinstance(gate, FloorGate) else self._hard(gate, before, failures, now)
-        trips = [*turn.trips, *await self._marked(gate, key, now)]
+        trips = [*turn.trips, *await self._marked(gate, key, minutes, now)]
         if trips:
             await self._store.write_trips(trips)
         # What is stored is remembered before anything else can fail; a state that is not stored yet can be rebuilt from its trips.
@@ -197,10 +201,13 @@ class Gates:
         }
         return gate_hard.on_failures(gate, state, failures, known, now)
 
-    async def _marked(self, gate: FloorGate | HardGate, key: Key, now: int) -> list[Trip]:
-        """Trips of runs that are no failures any more stay, marked. What has expired since says nothing of a run."""
+    async def _marked(self, gate: FloorGate | HardGate, key: Key, minutes: Collection[int], now: int) -> list[Trip]:
+        """Trips of runs that are no failures any more stay, marked. What has expired since says nothing of a run.
+
+        A new version of a run touches every minute that it was ever in, and so that in which it failed.
+        """
         since = now - self._retention_of(key[0])
-        named = [trip for trip in self._trips.get(key, ()) if trip.run_id and trip.at_ns >= since]
+        named = [trip for trip in self._trips.get(key, ()) if trip.run_id and trip.at_ns >= since and trip.window_ns in minutes]
         if not isinstance(gate, HardGate) or not named:
             return []
         failing = await self._store.still_failing(key[0], sorted({trip.run_id for trip in named}))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
+from collectors.dialects.annotations import carried
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback
@@ -48,7 +49,7 @@ class Intake:
         self._records = 0
 
     async def store(self, records: Sequence[Accepted]) -> None:
-        """Return once the records are durably stored.
+        """Return once the records are durably stored, and what carriers among them say of other traces.
 
         Raises:
             TemporaryError: the backlog is full, or the store cannot take them now; nothing of the request may be believed stored.
@@ -56,6 +57,8 @@ class Intake:
         """
         if not records:
             return
+        if found := carried(records):
+            records = [*records, *found]
         if self._records >= BACKLOG:
             raise TemporaryError("the backlog is full", retry_after=1.0)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

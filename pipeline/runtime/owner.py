@@ -13,7 +13,6 @@ from pipeline.errors import PermanentError
 from pipeline.model import ids
 from pipeline.model.result import JudgeRequest
 from pipeline.model.run import RunClass
-from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import DEAD_LETTERS, JUDGE, TOUCHED, Publish, Record
 from pipeline.model.version import StoredRun, StoredTrace, TraceKey
 from pipeline.model.window import Touched
@@ -21,6 +20,7 @@ from pipeline.runtime.agenda import Agenda
 from pipeline.runtime.clock import Times
 from pipeline.runtime.dead_letters import a_letter
 from pipeline.runtime.guard import or_dead_letter, until_it_works
+from pipeline.runtime.partition_clocks import MARGIN, PartitionClocks
 from pipeline.runtime.telemetry import Metric, Telemetry
 from pipeline.runtime.trace_store import TraceStore
 from pipeline.stages.assemble import TraceState
@@ -29,9 +29,6 @@ from pipeline.stages.turn import Assembly, Turn, settle, touched_by, turn
 
 BATCH: Final = 500
 """Traces that one write takes."""
-CLOCKS_EVERY: Final = SECOND
-MARGIN: Final = 15 * MINUTE
-"""How far the clocks of receivers, owners and store may be from each other without anything being overlooked at a start or a sweep."""
 
 
 class TraceOwner:
@@ -57,8 +54,7 @@ class TraceOwner:
         self._agendas = {partition: Agenda() for partition in owned}
         self._buried: list[tuple[TraceKey, str]] = []
         self._poisoned: set[TraceKey] = set()
-        self._told_ns = 0
-        self._told: dict[int, int] = {}
+        self._clocks = PartitionClocks(store)
         self._swept_ns = 0
 
     def _partition_of(self, key: TraceKey) -> int:
@@ -93,21 +89,14 @@ class TraceOwner:
 
     async def tell_clocks(self, times: Times) -> None:
         """Write the clocks, once a second: gates and a later start go by them."""
-        if times.wall - self._told_ns >= CLOCKS_EVERY and (clocks := self.done_until(times)):
-            self._told_ns = times.wall
-            await self._tell(clocks, times.wall)
-
-    async def _tell(self, clocks: Mapping[int, int], wall: int) -> None:
-        await until_it_works("write clocks", lambda: self._store.write_clocks(clocks, wall))
-        self._told |= clocks
+        await self._clocks.tell(self.done_until(times), times.wall)
 
     async def recover(self, wall: int) -> int:
         """Read the open traces and the pending runs back (design section 5). Returns how many.
 
         Nothing closes before one quiet period has passed: what was on its way when the owner stopped must be able to arrive.
         """
-        clocks = await until_it_works("read clocks", self._store.clocks)
-        self._told = dict(clocks)
+        clocks = await self._clocks.read(self._agendas, wall)
         unfinished = await self._unfinished(clocks)
         self._swept_ns = wall
         for start in range(0, len(unfinished), BATCH):
@@ -120,12 +109,10 @@ class TraceOwner:
         return len(unfinished)
 
     async def _unfinished(self, clocks: Mapping[int, int]) -> list[TraceKey]:
-        """A trace whose facts are all older than the idle timeout had been closed by the time that its clock shows."""
+        """A trace whose facts are all older than the idle timeout had been closed by the time that the least clock shows."""
         if not self._agendas:  # a worker more than there are partitions
             return []
-        # Of all partitions: where their number has grown, these traces were in others before.
-        known = min(clocks.values(), default=0) if self._agendas.keys() <= clocks.keys() else 0
-        oldest = known - self._assembly.settings.idle_timeout - MARGIN
+        oldest = min(clocks.values()) - self._assembly.settings.idle_timeout - MARGIN
         return await until_it_works("read back", lambda: self._store.unfinished(self._buckets, max(oldest, 0)))
 
     def _take_up(self, key: TraceKey, state: TraceState, clocks: Mapping[int, int], wall: int) -> None:
@@ -134,7 +121,7 @@ class TraceOwner:
             state.graded_facts = 0  # it was read back for rows at a place they left: writing it again retires them
         self._states[key] = state
         # When it would have been looked at, had the owner not stopped: gates may not believe that it was.
-        now = clocks.get(self._partition_of(key), wall)
+        now = clocks[self._partition_of(key)] or wall
         quiet = state.last_received_ns + self._assembly.settings.quiet_period
         self._agenda_of(key).wake(key, min(quiet, now) if state.is_open and state.last_received_ns else now)
 
@@ -168,11 +155,7 @@ class TraceOwner:
                 self._schedule(key, state, some, times)
         await self._leave(late)
         # What was on its way for long (a bridge's backlog, a dead letter) may be older than all that a start reads back by these clocks.
-        behind = {
-            partition: now for partition, now in self.done_until(times).items() if now < self._told.get(partition, 0) - MARGIN
-        }
-        if behind:
-            await self._tell(behind, times.wall)
+        await self._clocks.put_back(self.done_until(times), times.wall)
 
     async def _look_up(self, unknown: Sequence[TraceKey]) -> None:
         """A trace that is not in memory is new, was closed, or had feedback or log records before any span; one look-up for the whole batch tells."""
@@ -203,7 +186,7 @@ class TraceOwner:
         if (came := state.add(records)) is not None:
             agenda.wake(key, min(came, times.partitions.get(self._partition_of(key), times.wall)))
         elif state.is_open:
-            agenda.wake(key, state.last_received_ns + self._assembly.settings.quiet_period, sooner_only=key in agenda)
+            agenda.wake(key, state.look_at(self._assembly.settings), sooner_only=key in agenda)
         elif key not in agenda:
             self._let_go(key)
 

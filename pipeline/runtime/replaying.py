@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from collectors.kafka.records import Incoming, decode
 from collectors.otlp import content
 from collectors.otlp.logs import LOGS
+from collectors.otlp.traces import TRACES as SPANS
 from collectors.redaction.redactor import Redactor
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
 from pipeline.model.dead_letter import Outcome, Replay
@@ -58,8 +59,8 @@ def contents(letter: DeadLetter, redactor: Redactor | None = None) -> Contents:
     if letter.origin.endswith(LOGS.path):
         logs = LOGS.decoders[content.encoding_of(letter.body)](letter.body, letter.project, letter.received_ns, redactor)
         return Contents(TRACES, logs.items, logs.message)
-    decoded = content.decode(letter.body, letter.project, letter.received_ns, redactor=redactor)
-    return Contents(TRACES, decoded.spans, decoded.message)
+    decoded = content.decode(letter.body, SPANS, letter.project, letter.received_ns, redactor=redactor)
+    return Contents(TRACES, decoded.items, decoded.message)
 
 
 class Replayer:

@@ -1,18 +1,18 @@
 """Telemetry: the pipeline's own metrics, named once. Every name is in docs/telemetry.md; a test holds that."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from collectors.otlp.signal import AnySignal, Read
+from collectors.otlp.decoding import Decoded
+from collectors.otlp.signal import AnySignal
 from collectors.otlp.traces import TRACES
 from pipeline.config.redaction import FAILED
 from pipeline.model.result import Judgment
 from pipeline.model.run import RunClass
-from pipeline.model.span import TRUNCATED_FIELDS, Span
 from pipeline.model.version import TraceVersion
 
 
@@ -102,22 +102,19 @@ class Telemetry:
         self.add(Metric.SPANS_RECEIVED, accepted)
         self.add(Metric.SPANS_REJECTED, rejected)
 
-    def exported(self, signal: AnySignal, read: Read[Any]) -> None:
+    def exported(self, signal: AnySignal, read: Decoded[Any]) -> None:
         """Count what a sender exported with one request."""
-        if signal is TRACES:
+        if signal.path == TRACES.path:
             self.received(len(read.items), read.rejected)
-            self.truncated(read.items)
+            self.truncated(read.truncated)
             return
         self.add(Metric.LOG_RECORDS_RECEIVED, len(read.items))
         self.add(Metric.LOG_RECORDS_REJECTED, read.rejected)
         self.add(Metric.LOG_RECORDS_IGNORED, read.ignored)
 
-    def truncated(self, spans: Iterable[Span]) -> None:
-        """Count those of the spans that were too large and are not whole."""
-        self.add(
-            Metric.SPANS_TRUNCATED,
-            sum(TRUNCATED_FIELDS in span.attributes or TRUNCATED_FIELDS in span.resource for span in spans),
-        )
+    def truncated(self, spans: int) -> None:
+        """Count spans that were too large and are not whole."""
+        self.add(Metric.SPANS_TRUNCATED, spans)
 
     def feedback(self, accepted: int, redacted: Mapping[str, int]) -> None:
         """Count the feedback of one request, and what was replaced in it."""

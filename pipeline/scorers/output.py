@@ -3,10 +3,10 @@
 They read the answer as a text that was produced, never as evidence of what happened.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.model.run import Run
 from pipeline.model.settings import Settings
@@ -15,9 +15,23 @@ from pipeline.scorers.answer import answer_present
 from pipeline.scorers.check import Check, CheckName, Finding, Missing, check_of, unknown
 from pipeline.scorers.json_output import JsonSchema, fields_rule, json_rule, schema_rule
 from pipeline.scorers.language import Language, language_rule
-from pipeline.scorers.text_output import Phrase, banned_rule, no_secret_rule
+from pipeline.scorers.predicates import readable
+from pipeline.scorers.text_output import Phrase, banned_rule, matches_rule, no_secret_rule
 
-_RULES: Final = ("json_text", "json_schema", "fields", "amount", "banned", "language", "no_secret")
+Rule = Callable[[Run, str], Finding]
+"""What is said of a run's answer, which is there and not blank."""
+
+_RULES: Final[Mapping[str, Callable[[Any], Rule]]] = {
+    "json_text": lambda how: json_rule(fenced=how == "fenced"),
+    "json_schema": schema_rule,
+    "fields": fields_rule,
+    "amount": amount_rule,
+    "matches": matches_rule,
+    "banned": banned_rule,
+    "language": language_rule,
+    "no_secret": lambda _: no_secret_rule,
+}
+"""By the setting that asks for it, how a rule is made of what is written there."""
 
 
 class OutputSettings(Settings):
@@ -33,6 +47,8 @@ class OutputSettings(Settings):
     """The answer is a JSON object, fenced or not, in which these fields are there and not null; a dotted name looks inside."""
     amount: AmountSettings | None = None
     """An amount in the answer equals one that a tool returned."""
+    matches: Annotated[str, AfterValidator(readable)] | None = None
+    """A pattern as RE2 reads it, which is found in the answer; ``^`` and ``$`` tie it to the ends."""
     banned: tuple[Phrase, ...] = ()
     """Words and phrases that the answer must not hold, in whatever case; "not guaranteed" holds "guaranteed"."""
     language: Language | None = None
@@ -60,14 +76,11 @@ class OutputSettings(Settings):
         return self.language is None if self.gate is None else self.gate
 
 
-Rule = Callable[[Run, str], Finding]
-"""What is said of a run's answer, which is there and not blank."""
-
-
 def output_check(settings: OutputSettings) -> Check:
     """Return the check of one rule, named like it."""
     definition: dict[str, Any] = settings.model_dump(mode="json", by_alias=True, exclude={"name", "gate"}, exclude_defaults=True)
-    rule = _rule(settings)
+    (name,) = settings.written
+    rule = _RULES[name](getattr(settings, name))
 
     def measure(run: Run) -> Finding | None:
         if run.completed and run.answer is not None:
@@ -77,17 +90,3 @@ def output_check(settings: OutputSettings) -> Check:
         return unknown(Missing.ANSWER_NOT_CAPTURED, "the answer was not captured")
 
     return check_of(settings.name, {"rule": "output", "version": 1, **definition}, measure, gates=settings.gates)
-
-
-def _rule(settings: OutputSettings) -> Rule:
-    if settings.json_text is not None:
-        return json_rule(fenced=settings.json_text == "fenced")
-    if settings.json_schema is not None:
-        return schema_rule(settings.json_schema)
-    if settings.fields:
-        return fields_rule(settings.fields)
-    if settings.amount is not None:
-        return amount_rule(settings.amount)
-    if settings.banned:
-        return banned_rule(settings.banned)
-    return no_secret_rule if settings.language is None else language_rule(settings.language)

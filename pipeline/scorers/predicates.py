@@ -1,19 +1,16 @@
 """Predicates on a call's arguments: small, typed, and with a third answer for what cannot be told."""
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
 
 from pipeline.model.settings import Settings
 from pipeline.model.step import ToolCall
+from pipeline.patterns import PatternError, compiled
 from pipeline.scorers.calls import canonical, has_arguments, number
 from pipeline.scorers.check import Missing
-
-_LONGEST_TEXT: Final = 4096
-"""A pattern is not tried on more than this: what the run sent must not keep a worker busy."""
 
 
 def _exact(value: Any) -> Any:
@@ -21,11 +18,12 @@ def _exact(value: Any) -> Any:
     return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _pattern(text: str) -> str:
+def readable(text: str) -> str:
+    """Return a pattern that RE2 reads."""
     try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression ({error}); to match it as it stands write equals") from error
+        compiled(text)
+    except PatternError as error:
+        raise ValueError(f"{error}; to match it as it stands write equals") from error
     return text
 
 
@@ -44,8 +42,8 @@ class Predicate(Settings):
     """A number below the argument."""
     less_than: Number | None = None
     """A number above the argument."""
-    matches: Annotated[str, AfterValidator(_pattern)] | None = None
-    """A regular expression that is found in the text; ``^`` and ``$`` tie it to the ends."""
+    matches: Annotated[str, AfterValidator(readable)] | None = None
+    """A pattern as RE2 reads it, which is found in the text; ``^`` and ``$`` tie it to the ends."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -124,4 +122,4 @@ def _matches(pattern: str, value: Any) -> bool | Missing:
         text = str(value)
     else:
         return Missing.ARGUMENTS_NOT_COMPARABLE
-    return re.search(pattern, text) is not None if len(text) <= _LONGEST_TEXT else Missing.ARGUMENTS_NOT_COMPARABLE
+    return compiled(pattern).matches(text.encode(errors="replace"))

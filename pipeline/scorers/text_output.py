@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 from pipeline.model.run import Run
+from pipeline.patterns import compiled
 from pipeline.scorers.calls import was_truncated
 from pipeline.scorers.check import Finding, Missing, ruled, unknown
 
@@ -42,6 +43,19 @@ def banned_rule(phrases: Sequence[str]) -> Callable[[Run, str], Finding]:
             around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]
             return ruled(holds=False, reason=f"the answer says {found[0]!r}", evidence=around)
         return _unless_cut(run)
+
+    return rule
+
+
+def matches_rule(pattern: str) -> Callable[[Run, str], Finding]:
+    """Return the rule that a pattern is found in the answer, in time linear in its length."""
+
+    def rule(run: Run, answer: str) -> Finding:
+        if compiled(pattern).matches(answer.encode(errors="replace")):
+            return ruled(holds=True)
+        if was_truncated(run):
+            return unknown(Missing.ANSWER_NOT_CAPTURED, "texts of the run were cut")
+        return ruled(holds=False, reason=f"the answer does not match {pattern!r}", evidence=answer[: 2 * _AROUND])
 
     return rule
 

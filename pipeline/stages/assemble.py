@@ -15,7 +15,9 @@ from pipeline.model.span import Span, supersedes
 from pipeline.model.step import Step
 from pipeline.model.topology import Record
 from pipeline.model.version import ResultKey, StoredRun, StoredTrace
+from pipeline.stages.close import AssembleSettings
 from pipeline.stages.group import Group, group
+from pipeline.stages.looks import Looks
 
 Read = Callable[[Span], Step]
 """How a dialect reads a span, with its log records beside its events."""
@@ -27,15 +29,20 @@ class TraceState:
     __slots__ = (
         "_first_received_ns",
         "_groups",
-        "_hashes",
+        "_heirs",
         "_last_received_ns",
         "_log_records",
+        "_receipts",
         "_spans",
         "_steps",
+        "_unread",
         "feedback",
         "graded_facts",
+        "graded_receipts",
         "judgments",
+        "looks",
         "project",
+        "receipts",
         "result_keys",
         "runs",
         "trace_id",
@@ -48,24 +55,35 @@ class TraceState:
         self.feedback: dict[str, Feedback] = {}
         self.graded_facts = 0
         """How many facts the last written traces row knew of."""
+        self.receipts = 0
+        """Sum of when each fact came first, in ns: less where a fact that was known turns out to have come earlier."""
+        self.graded_receipts = 0
+        """The same, as the last written traces row knew it."""
         self.runs: dict[str, StoredRun] = {}
         """Runs as they were last written."""
         self.result_keys: set[ResultKey] = set()
         """Every results row that was ever written for this trace."""
-        self._hashes: set[tuple[str, str]] = set()
+        self._receipts: dict[tuple[type[Record], str, str], int] = {}
+        """When each fact came first, in ns, as far as is known."""
         self._first_received_ns = 0
         self._last_received_ns = 0
         self._spans: dict[str, Span] = {}
         self._log_records: dict[str, dict[str, LogRecord]] = {}
         """By span id, by content hash; also of spans that did not come yet."""
         self._steps: dict[str, Step] = {}
+        self._unread: set[str] = set()
+        """Ids of spans that were not read since they or their log records came."""
+        self.looks = Looks()
         self._groups: tuple[Group, ...] | None = None
+        self._heirs: dict[str, str] = {}
+        """Of each step's run id, if it headed one, that of the run which it belongs to now."""
 
     @classmethod
     def stored(cls, stored: StoredTrace) -> "TraceState":
         """Return the state that the stored facts and versions fold to: recovery and late spans come this way."""
         state = cls(stored.project, stored.trace_id)
         state.graded_facts = stored.graded_facts
+        state.graded_receipts = stored.graded_receipts
         state._first_received_ns = stored.first_received_ns
         state.runs = {run.run_id: run for run in stored.runs}
         state.result_keys = set(stored.result_keys)
@@ -80,12 +98,12 @@ class TraceState:
     @property
     def facts(self) -> int:
         """How many distinct facts there are; what versions count in."""
-        return len(self._hashes) + len(self.judgments) + len(self.feedback) + sum(map(len, self._log_records.values()))
+        return len(self._receipts)
 
     @property
     def is_open(self) -> bool:
-        """Whether there are facts that no traces row accounts for."""
-        return self.facts > self.graded_facts
+        """Whether there are facts that no traces row accounts for, or one of those that it does came earlier than it knew."""
+        return self.facts > self.graded_facts or (self.facts == self.graded_facts and self.receipts < self.graded_receipts)
 
     @property
     def last_received_ns(self) -> int:
@@ -114,13 +132,23 @@ class TraceState:
 
     def add_spans(self, spans: Iterable[Span]) -> bool:
         """Fold spans in any order, delivered any number of times. Returns whether any of them was new."""
-        before = len(self._hashes)
+        before = len(self._receipts)
         for span in spans:
-            self._hashes.add((span.span_id, span.content_hash))
+            self._is_first((Span, span.span_id, span.content_hash), span.received_ns)
             self._first_received_ns = min(self._first_received_ns or span.received_ns, span.received_ns)
             self._last_received_ns = max(self._last_received_ns, span.received_ns)
+            self.looks.came(span)
             self._keep(span)
-        return len(self._hashes) > before
+        return len(self._receipts) > before
+
+    def _is_first(self, fact: tuple[type[Record], str, str], received_ns: int) -> bool:
+        """Take note of a delivery of a fact. Returns whether it is the first one, as far as is known: the one that counts, whenever it comes."""
+        known = self._receipts.get(fact)
+        if known is not None and known <= received_ns:
+            return False
+        self._receipts[fact] = received_ns
+        self.receipts += received_ns - (known or 0)
+        return True
 
     def _keep(self, span: Span) -> None:
         kept = self._spans.get(span.span_id)
@@ -131,19 +159,24 @@ class TraceState:
             if span is kept:
                 return
         self._spans[span.span_id] = span
-        self._steps.pop(span.span_id, None)
+        self._changed(span.span_id)
+
+    def _changed(self, span_id: str) -> None:
+        self._unread.add(span_id)
         self._groups = None
+        if self.runs:  # written already, and perhaps otherwise now
+            self.looks.changed()
 
     def add_log_records(self, records: Iterable[LogRecord]) -> None:
         """Fold log records in any order, delivered any number of times, before or after the spans that they are of."""
         for record in records:
+            self._is_first((LogRecord, record.span_id, record.content_hash), record.received_ns)
             self._last_received_ns = max(self._last_received_ns, record.received_ns)
             known = self._log_records.setdefault(record.span_id, {})
             kept = known.get(record.content_hash)
             if kept is None or is_earlier(record, kept):
                 known[record.content_hash] = record
-                self._steps.pop(record.span_id, None)
-                self._groups = None
+                self._changed(record.span_id)
 
     def log_received_ns(self, span_ids: Iterable[str]) -> int:
         """Return when the last log record of any of these spans came; 0 without any."""
@@ -153,25 +186,45 @@ class TraceState:
         return max((record.received_ns for records in of_spans for record in records), default=0)
 
     def add_judgment(self, judgment: Judgment) -> bool:
-        """Fold a judgment; the first stored answer to a question stays."""
-        return self.judgments.setdefault(judgment.id, judgment) is judgment
+        """Fold a judgment; the first answer to a question counts. Returns whether there was none."""
+        is_new = judgment.id not in self.judgments
+        if self._is_first((Judgment, judgment.id, ""), judgment.judged_ns):
+            self.looks.changed()
+            self.judgments[judgment.id] = judgment
+        return is_new
 
     def add_feedback(self, feedback: Feedback) -> bool:
-        """Fold feedback; a repeated id is the same fact."""
-        return self.feedback.setdefault(feedback.id, feedback) is feedback
+        """Fold feedback; a repeated id is the same fact, as it was said first. Returns whether the id is new."""
+        is_new = feedback.id not in self.feedback
+        if self._is_first((Feedback, feedback.id, ""), feedback.received_ns):
+            self.looks.changed()
+            self.feedback[feedback.id] = feedback
+        return is_new
+
+    def look_at(self, settings: AssembleSettings) -> int:
+        """Return when to look at what came, if nothing else comes."""
+        return self.looks.next_at(self._last_received_ns, len(self._spans), settings)
+
+    def rest_until(self, read: Read, settings: AssembleSettings) -> int:
+        """Return until when no run of the trace can be due, as far as what came tells; 0 where one may be."""
+        self.steps(read)
+        return self.looks.rest_until(self._first_received_ns, self._last_received_ns, settings)
 
     def steps(self, read: Read) -> dict[str, Step]:
         """Return the steps of all spans by span id, each read once."""
-        for span_id, span in self._spans.items():
-            if span_id not in self._steps:
-                logged = self._log_records.get(span_id)
-                self._steps[span_id] = read(beside(span, logged.values()) if logged else span)
+        fresh = [span for span_id in self._unread if (span := self._spans.get(span_id)) is not None]
+        for span in fresh:
+            logged = self._log_records.get(span.span_id)
+            self._steps[span.span_id] = read(beside(span, logged.values()) if logged else span)
+        self.looks.read((self._steps[span.span_id] for span in fresh), self._steps)
+        self._unread.clear()
         return self._steps
 
     def groups(self, read: Read) -> tuple[Group, ...]:
         """Return the trace's runs-to-be, regrouped from all its spans whenever one is new."""
         if self._groups is None:
             self._groups = group(self.steps(read))
+            self._heirs = {}
         return self._groups
 
     def run_id(self, head_span_id: str) -> str:
@@ -180,7 +233,8 @@ class TraceState:
 
     def heir_of(self, run_id: str, read: Read) -> str | None:
         """Return the run that the former run's head now belongs to; None if it belongs to none."""
-        for one in self.groups(read):
-            if any(self.run_id(step.span_id) == run_id for step in one.steps):
-                return self.run_id(one.head.span_id)
-        return None
+        groups = self.groups(read)
+        if not self._heirs:
+            heads = {one.head.span_id: self.run_id(one.head.span_id) for one in groups}
+            self._heirs = {self.run_id(step.span_id): heads[one.head.span_id] for one in groups for step in one.steps}
+        return self._heirs.get(run_id)

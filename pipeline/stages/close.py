@@ -17,7 +17,7 @@ class AssembleSettings(Settings):
     parent_unseen: Duration = 60 * SECOND
     """After an agent's end, when the span above it has not come: it may be part of a larger run."""
     idle_timeout: Duration = 5 * MINUTE
-    """After the last span or log record, when no head has ended."""
+    """After the last span or log record of the trace, when no head has ended."""
     greatest_age: Duration = 24 * HOUR
     """After the first span, whatever comes."""
 
@@ -29,16 +29,16 @@ class Due(msgspec.Struct, frozen=True):
     reason: CloseReason
 
 
-def due(group: Group, settings: AssembleSettings, log_received_ns: int = 0) -> Due:
-    """Return when the group closes. ``log_received_ns`` is when the last log record of its spans came.
+def due(group: Group, settings: AssembleSettings, log_received_ns: int = 0, trace_received_ns: int = 0) -> Due:
+    """Return when the group closes. ``log_received_ns`` is when the last log record of its spans came, ``trace_received_ns`` the last of its trace.
 
     A quiet period is quiet: it is counted from the head's end or from the last span or log record that came, whichever is later, so that a trace whose
     end lies in the past (a replay, a slow exporter) is not closed half-read (docs/adr/0003).
     """
     first, last = _received(group.steps, log_received_ns)
-    idle = Due(last + settings.idle_timeout, CloseReason.IDLE)
+    idle = Due(max(last, trace_received_ns) + settings.idle_timeout, CloseReason.IDLE)
     oldest = Due(first + settings.greatest_age, CloseReason.GREATEST_AGE)
-    ended = max(group.head.end_ns, last) if group.head.end_ns else 0
+    ended = max(group.head.end_ns, last) if group.head.end_ns and not group.called else 0
     rules = [idle, oldest]
     if ended and group.parent_seen:
         rules.append(Due(ended + settings.quiet_period, CloseReason.HEAD_ENDED))

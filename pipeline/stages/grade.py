@@ -71,13 +71,7 @@ def grade(
     requested, deadline = asked or (wall, wall + grading.deadline_ns)
     known = {judgment.dimension: judgment for judgment in judgments if _is_about(judgment, run, transcript, grading)}
     judged = tuple(_judged(dimension, known, run, transcript, grading, expired=now >= deadline) for dimension in planned)
-    code = tuple(result for check in grading.checks if (result := _checked(check, run)) is not None)
-    gating = frozenset(check.name for check in grading.checks if check.gates)
-    card = scorecard(
-        (*code, *judged), grading.rubric, gating, grading.deciding, sampled=sampling.sampled, contract=grading.contract
-    )
-    recovered = recovery_runs(run, card.verdict, grading.contract)
-    results = tuple(result for result in (*code, *judged, card.composite, card.verdict_result, recovered) if result is not None)
+    verdict, results = _scored(run, judged, grading, sampled=sampling.sampled)
     label, reason = run_class(judged, sampled=sampling.sampled, completed=run.completed)
     pending = tuple((one.dimension, one.contract) for one in judged if one.outcome is None)
     expired = any(one.reason == Unresolved.EXPIRED for one in judged)
@@ -88,13 +82,24 @@ def grade(
         class_reason=reason,
         sampling=sampling,
         results=results,
-        verdict=card.verdict,
+        verdict=verdict,
         transcript=transcript,
         requested_ns=requested if asked or pending else 0,
         deadline_ns=deadline if asked or pending else 0,
-        failing=_failing(card.verdict, feedback),
+        failing=_failing(verdict, feedback),
+        feedback=tuple(one.id for one in feedback),
     )
     return Graded(version=version, request=_request(version, pending, transcript, sampling) if pending and transcript else None)
+
+
+def _scored(run: Run, judged: tuple[Result, ...], grading: Grading, *, sampled: bool) -> tuple[Verdict, tuple[Result, ...]]:
+    """Return the verdict on a run and all results: what its checks say, what the judge said, and what follows from both."""
+    code = tuple(result for check in grading.checks if (result := _checked(check, run)) is not None)
+    gating = frozenset(check.name for check in grading.checks if check.gates)
+    card = scorecard((*code, *judged), grading.rubric, gating, grading.deciding, sampled=sampled, contract=grading.contract)
+    recovered = recovery_runs(run, card.verdict, grading.contract)
+    every = (*code, *judged, card.composite, card.verdict_result, recovered)
+    return card.verdict, tuple(result for result in every if result is not None)
 
 
 def _asked(before: StoredRun | None, transcript: Transcript | None) -> tuple[int, int] | None:

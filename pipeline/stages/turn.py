@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pipeline.model.result import JudgeRequest
-from pipeline.model.run import Place, RunClass
+from pipeline.model.result import Feedback, JudgeRequest
+from pipeline.model.run import CloseReason, Place, RunClass
 from pipeline.model.step import Step
 from pipeline.model.version import ResultKey, Retired, Retraction, RunVersion, StoredRun, TraceVersion
 from pipeline.model.window import Touched
 from pipeline.stages.assemble import Read, TraceState
 from pipeline.stages.close import AssembleSettings, Due, due, due_without_run
+from pipeline.stages.flags import flags_of
 from pipeline.stages.grade import Graded, Grading, grade
 from pipeline.stages.group import Group
+from pipeline.stages.looks import NEVER
 from pipeline.stages.place import end_of, first_received, place_of, start_of
 from pipeline.stages.retention import kept_forever
 from pipeline.stages.trajectory import as_run
@@ -46,19 +48,25 @@ class Turn(msgspec.Struct, frozen=True):
 
 def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
     """Grade every run of the trace that is due by ``now``, in its partition's time, and not yet written as of these facts."""
+    rest = state.rest_until(assembly.read, assembly.settings)
+    if now < rest:
+        return Turn(version=None, requests=(), wake_at=rest)
     groups = state.groups(assembly.read)
     if not groups:
         return _without_runs(state, now, assembly)
-    dues = {one.head.span_id: due(one, assembly.settings, _log_received(state, one.steps)) for one in groups}
+    last = state.last_received_ns
+    dues = {one.head.span_id: due(one, assembly.settings, _log_received(state, one.steps), last) for one in groups}
     ready = [one for one in groups if dues[one.head.span_id].at_ns <= now]
     graded = [_graded(state, one, now, wall, assembly) for one in ready]
     fresh = [one for one in graded if state.is_open or _is_news(state, one.version)]
-    waiting = [dues[one.head.span_id].at_ns for one in groups if one not in ready]
+    waiting = [one for one in dues.values() if one.at_ns > now]
     deadlines = [one.version.deadline_ns for one in graded if one.version.run_class is RunClass.PENDING]
+    state.looks.looked(now, min([_lasting(waiting), *deadlines]))
     version = _version(state, fresh, groups, None if waiting else max(dues.values(), key=lambda one: one.at_ns), now, assembly)
     # Asked again whenever the trace is looked at: after a restart the first request may be lost, and nobody judges twice what is stored.
     requests = tuple(one.request for one in graded if one.request is not None)
-    return Turn(version=version, requests=requests, wake_at=min([*waiting, *deadlines], default=None))
+    wake_at = min([*(one.at_ns for one in waiting), *deadlines], default=None)
+    return Turn(version=version, requests=requests, wake_at=wake_at)
 
 
 def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
@@ -66,10 +74,16 @@ def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
     closes = due_without_run(steps, assembly.settings, _log_received(state, steps)) if steps else None
     if closes is None:  # log records, feedback or a judgment of a trace whose spans never came
         return Turn(version=None, requests=(), wake_at=None)
+    state.looks.looked(now, _lasting([closes]))
     if closes.at_ns > now:
         return Turn(version=None, requests=(), wake_at=closes.at_ns)
     version = _version(state, [], (), closes, now, assembly) if state.is_open else None
     return Turn(version=version, requests=(), wake_at=None)
+
+
+def _lasting(waiting: Sequence[Due]) -> int:
+    """Return when the first of these is due whatever else comes; how long a trace has been idle changes with each span."""
+    return min((one.at_ns for one in waiting if one.reason is not CloseReason.IDLE), default=NEVER)
 
 
 def _log_received(state: TraceState, steps: Sequence[Step]) -> int:
@@ -91,19 +105,18 @@ def _graded(state: TraceState, one: Group, now: int, wall: int, assembly: Assemb
         end_ns=end,
         first_received_ns=first_received(one),
     )
-    if one.missing_parent:
-        run = msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, "missing_parent"})))
-    said = [
-        state.feedback[key] for key in sorted(state.feedback) if _is_about(state.feedback[key].run_id, run_id, state, assembly)
-    ]
+    if flags := flags_of(one, state.trace_id):
+        run = msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, *flags})))
+    said = [state.feedback[key] for key in sorted(state.feedback) if _is_about(state.feedback[key], run_id, state, assembly)]
     feedback = [*said, *(found for step in one.steps for found in step.feedback)]
     judgments = [state.judgments[key] for key in sorted(state.judgments)]
     grading = assembly.grading_of(state.project, place.cohort.agent)
     return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now, wall)
 
 
-def _is_about(named: str, run_id: str, state: TraceState, assembly: Assembly) -> bool:
-    """Whether feedback on the run of this name, empty for all of the trace, is about this run: also where the other was merged into it."""
+def _is_about(feedback: Feedback, run_id: str, state: TraceState, assembly: Assembly) -> bool:
+    """Whether feedback is about this run: it is on the whole trace, on the run or one that was merged into it, or on a span of it."""
+    named = state.run_id(feedback.span_id) if feedback.span_id else feedback.run_id
     return named in ("", run_id) or state.heir_of(named, assembly.read) == run_id
 
 
@@ -136,6 +149,7 @@ def _version(
         close_reason=closes.reason if closes else None,
         closed_ns=now,
         first_received_ns=state.first_received_ns,
+        receipts=state.receipts,
     )
 
 
@@ -189,4 +203,4 @@ def settle(state: TraceState, version: TraceVersion) -> None:
     for retraction in version.retractions:
         state.runs[retraction.run_id] = StoredRun(run_id=retraction.run_id, version=retraction.version, live=False)
     if version.close_reason is not None:
-        state.graded_facts = version.facts
+        state.graded_facts, state.graded_receipts = version.facts, version.receipts

@@ -28,7 +28,6 @@ FROM runs FINAL
 WHERE project = {project:String} AND state = 'live'
 GROUP BY class, class_reason
 """
-_RECEIVED: Final = "SELECT count() AS runs FROM runs FINAL WHERE project = {project:String} AND state = 'live'"
 _NO_RUN: Final = "SELECT count() AS traces FROM traces FINAL WHERE project = {project:String} AND state = {state:String}"
 
 
@@ -83,12 +82,12 @@ def scoreboard(database: Database, project: str, limit: int = 100, agent: str = 
 
 
 def accounting(database: Database, project: str) -> Accounting:
-    """Count the runs of a project by their class: a query over ``runs`` alone, and the traces beside."""
+    """Count the runs of a project by their class, in one query, so that they add up at every moment; and the traces beside."""
     classes = database.query(_CLASSES, {"project": project})
     by_class = {name: sum(row["runs"] for row in classes if row["class"] == name) for name in RunClass}
     unresolved = {row["class_reason"]: row["runs"] for row in classes if row["class"] == RunClass.UNRESOLVED}
     return Accounting(
-        received=database.query(_RECEIVED, {"project": project})[0]["runs"],
+        received=sum(row["runs"] for row in classes),
         judged=by_class[RunClass.JUDGED],
         unsampled=by_class[RunClass.UNSAMPLED],
         pending=by_class[RunClass.PENDING],

@@ -185,6 +185,7 @@ def feedback_row(feedback: Feedback) -> Row:
         "feedback_id": feedback.id,
         "bucket": ids.bucket(feedback.project, feedback.trace_id),
         "run_id": feedback.run_id,
+        "span_id": feedback.span_id,
         "value": feedback.value,
         "author": feedback.author,
         "comment": feedback.comment,
@@ -204,7 +205,13 @@ def feedback_of(row: Row) -> Feedback:
         author=row["author"],
         comment=row["comment"],
         received_ns=ns(row["received_at"]),
+        span_id=row["span_id"],
     )
+
+
+def contract_of(row: Row) -> Contract:
+    """Return a contract from its row."""
+    return msgspec.json.decode(row["body"], type=Contract)
 
 
 def contract_row(contract: Contract) -> Row:

@@ -10,6 +10,7 @@ from sinks.clickhouse.connection import Database
 from sinks.clickhouse.fact_rows import (
     LOG_RECORD_IDENTITY,
     SPAN_IDENTITY,
+    contract_of,
     contract_row,
     feedback_row,
     judgment_row,
@@ -42,3 +43,8 @@ def insert_feedback(database: Database, feedback: Sequence[Feedback]) -> None:
 def insert_contracts(database: Database, contracts: Iterable[Contract]) -> None:
     """Store what results are made under, so that a hash in a row can be read."""
     insert(database, "contracts", [contract_row(contract) for contract in contracts])
+
+
+def contracts(database: Database) -> dict[str, Contract]:
+    """Return every contract that results were ever made under, by its hash."""
+    return {row["contract"]: contract_of(row) for row in database.query("SELECT contract, body FROM contracts FINAL")}

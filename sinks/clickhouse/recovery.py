@@ -3,8 +3,9 @@
 ``since_ns`` keeps it from reading all history; 0 reads it all. Let ``c`` be the clock of a partition as its owner last wrote it: all
 that was due by then is written. Then ``c`` minus the idle timeout, the time between sweeps and a margin for clocks that differ is safe:
 
-- Open traces. A run is due at the latest one idle timeout after its last span or log record. So a trace whose facts were folded by ``c``
-  and that is open has one received after ``c`` minus the idle timeout. Facts that were stored and not folded are delivered again; for
+- Open traces. They have more facts than their last version knew of, or as many of which one turned out to have come earlier. A run is
+  due at the latest one idle timeout after its last span or log record. So a trace whose facts were folded by ``c`` and that is open
+  has one received after ``c`` minus the idle timeout. Facts that were stored and not folded are delivered again; for
   facts that were on their way for longer (a bridge's backlog, a dead letter that was sent back) their owner puts ``c`` back before it
   acknowledges them. Left out are only traces that nobody closes: dead letters, and log records, judgments or feedback of traces without
   spans.
@@ -23,35 +24,29 @@ from typing import Final
 from pipeline.model import ids
 from pipeline.model.version import TraceKey
 from sinks.clickhouse.connection import Database
-from sinks.clickhouse.rows import insert, instant, ns
+from sinks.clickhouse.rows import LATEST, insert, instant, ns
 
 ALL_BUCKETS: Final = range(ids.BUCKETS)
 
-# In the order of the key the groups are streamed, not held. Counts of facts and of graded facts are added with opposite signs, so that
-# no join has to hold every trace there ever was. PREWHERE: each condition holds for all rows of a key or for none.
+_FACTS: Final = """SELECT project, trace_id, toInt64(count()) AS facts, sum(toInt128({latest} - earliness)) AS receipts FROM {table} FINAL
+    PREWHERE {which} GROUP BY project, trace_id""".replace("{latest}", str(LATEST))
+# In the order of the key the groups are streamed, not held. Facts and graded facts are added with opposite signs, and so is when they came,
+# so that no join has to hold every trace there ever was. PREWHERE: each condition holds for all rows of a key or for none.
 _COUNTED: Final = """
 {recent}SELECT project, trace_id
 FROM (
-    SELECT project, trace_id, toInt64(uniqExact(span_id, content_hash)) AS facts FROM spans
-    PREWHERE {which} GROUP BY project, trace_id
+    {facts}
     UNION ALL
-    SELECT project, trace_id, toInt64(uniqExact(span_id, content_hash)) AS facts FROM log_records
-    PREWHERE {which} GROUP BY project, trace_id
-    UNION ALL
-    SELECT project, trace_id, toInt64(uniqExact(judgment_id)) AS facts FROM judgments
-    PREWHERE {which} GROUP BY project, trace_id
-    UNION ALL
-    SELECT project, trace_id, toInt64(uniqExact(feedback_id)) AS facts FROM feedback
-    PREWHERE {which} GROUP BY project, trace_id
-    UNION ALL
-    SELECT project, trace_id, -toInt64(facts) AS facts FROM traces FINAL
+    SELECT project, trace_id, -toInt64(facts) AS facts, -toInt128(receipts) AS receipts FROM traces FINAL
     PREWHERE {which}
 )
 GROUP BY project, trace_id
-HAVING sum(facts) > 0
+HAVING sum(facts) > 0 OR sum(facts) = 0 AND sum(receipts) < 0
 ORDER BY project, trace_id
 SETTINGS optimize_aggregation_in_order = 1
-"""
+""".replace(
+    "{facts}", " UNION ALL ".join(_FACTS.replace("{table}", table) for table in ("spans", "log_records", "judgments", "feedback"))
+)
 _OPEN: Final = _COUNTED.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
 _OPEN_OF_PROJECT: Final = _COUNTED.replace("{recent}", "").replace("{which}", "project = {project:String}")
 # Indexes over the times of facts find the parts to look into. Of the traces found there all facts are counted, old ones too, by key.
@@ -146,11 +141,12 @@ _GHOSTLY_SINCE: Final = _GHOSTS.replace("{which}", "(project, trace_id) IN recen
 )
 """,
 )
+_DERIVED: Final = "SELECT partition, derived_at FROM gate_clocks FINAL ORDER BY partition"
 _CLOCKS: Final = "SELECT partition, clock_at FROM clocks FINAL ORDER BY partition"
 
 
 def open_traces(database: Database, buckets: Collection[int] = ALL_BUCKETS, since_ns: int = 0) -> list[TraceKey]:
-    """Return the traces that have more distinct facts than their ``traces`` row knows of, and a fact received since then."""
+    """Return the traces that have more facts than their ``traces`` row knows of, or an earlier one, and a fact received since then."""
     return _keys(database, _OPEN_SINCE if since_ns else _OPEN, buckets, since_ns)
 
 
@@ -197,6 +193,16 @@ def write_clocks(database: Database, clocks: Mapping[int, int], at_ns: int) -> N
 def clocks(database: Database) -> dict[int, int]:
     """Return the last written clock of each partition, in ns."""
     return {row["partition"]: ns(row["clock_at"]) for row in database.query(_CLOCKS)}
+
+
+def derived(database: Database) -> dict[int, int]:
+    """Return up to when the owner of each partition of agents derived what is due from the rows, in ns."""
+    return {row["partition"]: ns(row["derived_at"]) for row in database.query(_DERIVED)}
+
+
+def write_derived(database: Database, partitions: Collection[int], at_ns: int) -> None:
+    """Store that the owners of these partitions of agents derived from all rows up to ``at_ns``; the latest stays."""
+    insert(database, "gate_clocks", [{"partition": partition, "derived_at": instant(at_ns)} for partition in partitions])
 
 
 def _keys(database: Database, sql: str, buckets: Collection[int], since_ns: int = 0) -> list[TraceKey]:

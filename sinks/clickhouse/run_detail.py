@@ -7,6 +7,7 @@ import msgspec
 from pipeline.errors import ConfigurationError
 from pipeline.judges.votes import Vote
 from pipeline.model.result import Feedback, Judgment, Result
+from pipeline.model.run import Part
 from pipeline.model.step import ToolCall
 from pipeline.model.window import Trip
 from sinks.clickhouse.board import BoardRow, board_row_of
@@ -14,7 +15,7 @@ from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.fact_rows import feedback_of, judgment_of
 from sinks.clickhouse.gate_rows import trip_of
 from sinks.clickhouse.rows import ns_or_zero
-from sinks.clickhouse.run_rows import LIVE, result_of, tool_calls_of
+from sinks.clickhouse.run_rows import LIVE, parts_of, result_of, tool_calls_of
 from sinks.clickhouse.votes import votes_of_run
 
 CANDIDATES: Final = 10
@@ -47,6 +48,7 @@ _FEEDBACK: Final = """
 SELECT *
 FROM feedback FINAL
 WHERE project = {project:String} AND trace_id = {trace:String} AND run_id IN ('', {run:String})
+    AND (span_id = '' OR feedback_id IN {counted:Array(String)})
 ORDER BY received_at, feedback_id
 """
 _TRANSCRIPT: Final = "SELECT body FROM transcripts WHERE project = {project:String} AND transcript_hash = {hash:String} LIMIT 1"
@@ -80,10 +82,13 @@ class RunDetail(msgspec.Struct, frozen=True):
     conversation_id: str
     tool_calls: tuple[ToolCall, ...]
     agents: tuple[str, ...]
+    parts: tuple[Part, ...]
+    """What each agent did and spent; empty in rows from before it was kept."""
     models: tuple[str, ...]
     model_calls: int
     input_tokens: int | None
     output_tokens: int | None
+    cost_usd: float | None
     flags: tuple[str, ...]
     failing: tuple[str, ...]
     sampling_plan: str
@@ -122,7 +127,9 @@ def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
         results=tuple(result_of(one) for one in database.query(_RESULTS, of_run)),
         judgments=tuple(judgment_of(one) for one in database.query(_JUDGMENTS, of_trace)),
         votes=tuple(votes_of_run(database, project, run_id)),
-        feedback=tuple(feedback_of(one) for one in database.query(_FEEDBACK, of_trace)),
+        feedback=tuple(
+            feedback_of(one) for one in database.query(_FEEDBACK, {**of_trace, "counted": sorted(set(row["feedback"]))})
+        ),
         trips=tuple(trip_of(one) for one in database.query(_TRIPS, of_run)),
     )
 
@@ -146,6 +153,7 @@ def _detail(row: Row) -> RunDetail:
         line=board_row_of({**row, **called}),
         live=row["state"] == LIVE,
         tool_calls=calls,
+        parts=parts_of(row),
         failing=tuple(row["failing_reasons"]),
         requested_ns=ns_or_zero(row["requested_at"]),
         deadline_ns=ns_or_zero(row["deadline_at"]),
@@ -164,6 +172,7 @@ _PLAIN: Final = (
     "model_calls",
     "input_tokens",
     "output_tokens",
+    "cost_usd",
     "sampling_plan",
     "sampled",
     "inclusion_probability",

@@ -8,7 +8,7 @@ import msgspec
 
 from pipeline.model import ids
 from pipeline.model.result import Kind, Outcome, Result
-from pipeline.model.run import Cohort, Place
+from pipeline.model.run import Cohort, Part, Place
 from pipeline.model.step import ToolCall
 from pipeline.model.version import ResultKey, ResultRow, Retraction, RunVersion, StoredRun, TraceVersion, result_rows
 from sinks.clickhouse.connection import Row
@@ -24,6 +24,7 @@ CONVERTED: Final = "converted"
 """The flag of runs that were rendered from transcripts instead of traced."""
 
 _tool_calls = msgspec.json.Decoder(tuple[ToolCall, ...]).decode
+_parts = msgspec.json.Decoder(tuple[Part, ...]).decode
 
 
 @lru_cache(maxsize=4096)
@@ -92,6 +93,7 @@ def _live_row(version: RunVersion, trace: TraceVersion) -> Row:
         **_said(version),
         "failing": bool(version.failing),
         "failing_reasons": list(version.failing),
+        "feedback": list(version.feedback),
     }
 
 
@@ -113,8 +115,10 @@ def _said(version: RunVersion) -> Row:
         "model_calls": run.model_calls,
         "input_tokens": count_or_none(run.usage.input),
         "output_tokens": count_or_none(run.usage.output),
+        "cost_usd": run.usage.cost_usd,
         "models": list(run.models),
         "agents": list(run.agents),
+        "parts": to_json(run.parts),
         "dialects": list(run.dialects),
         "flags": list(run.flags),
     }
@@ -167,18 +171,26 @@ _NOTHING: Final[Row] = {
     "model_calls": 0,
     "input_tokens": None,
     "output_tokens": None,
+    "cost_usd": None,
     "models": [],
     "agents": [],
+    "parts": "[]",
     "dialects": [],
     "flags": [],
     "failing": False,
     "failing_reasons": [],
+    "feedback": [],
 }
 
 
 def tool_calls_of(row: Row) -> tuple[ToolCall, ...]:
     """Return the tool calls of a row of ``runs``."""
     return readable(_tool_calls, row["tool_calls"], ())
+
+
+def parts_of(row: Row) -> tuple[Part, ...]:
+    """Return what each agent of a row of ``runs`` did and spent; nothing in rows from before it was kept."""
+    return readable(_parts, row["parts"], ())
 
 
 def stored_run_of(row: Row) -> StoredRun:
@@ -282,4 +294,5 @@ def trace_row(version: TraceVersion) -> Row | None:
         "close_reason": version.close_reason,
         "closed_at": instant(version.closed_ns),
         "first_received_at": instant(version.first_received_ns),
+        "receipts": version.receipts,
     }

@@ -52,13 +52,13 @@ PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, judgment_id
 """
 _FEEDBACK: Final = """
-SELECT project, trace_id, feedback_id, run_id, value, author, comment, received_at
+SELECT project, trace_id, feedback_id, run_id, span_id, value, author, comment, received_at
 FROM feedback FINAL
 PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, feedback_id
 """
 _TRACES: Final = """
-SELECT project, trace_id, facts, version, first_received_at
+SELECT project, trace_id, facts, receipts, version, first_received_at
 FROM traces FINAL
 PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
@@ -136,6 +136,7 @@ def _load(database: Database, keys: list[TraceKey]) -> Iterable[tuple[TraceKey, 
                 log_records=tuple(log_records.get(key, ())),
                 first_received_ns=ns(row["first_received_at"]) if row else 0,
                 graded_facts=row["facts"] if row else 0,
+                graded_receipts=row["receipts"] if row else 0,
                 version=row["version"] if row else 0,
                 runs=tuple(runs.get(key, ())),
                 result_keys=frozenset(result_keys.get(key, ())),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pipeline.model.reference import Matcher, MatcherKind
 from pipeline.model.run import Run
+from pipeline.patterns import compiled
 from pipeline.scorers.answer import answer_present
 from pipeline.scorers.calls import canonical, number, was_truncated
 from pipeline.scorers.check import Finding, Missing, ruled, unknown
@@ -42,6 +43,8 @@ def _holds(answer: str, matcher: Matcher) -> bool:
             return folded(answer) == folded(matcher.expected)
         case MatcherKind.CONTAINS:
             return folded(matcher.expected) in folded(answer)
+        case MatcherKind.PATTERN:
+            return compiled(matcher.expected).matches(answer.encode(errors="replace"))
         case MatcherKind.JSON:
             return bool(_json(answer) == _json(matcher.expected))
         case MatcherKind.NUMBER:

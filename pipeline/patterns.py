@@ -4,8 +4,10 @@ Python's own expressions can be made to take for ever by the text they are tried
 cannot. What is searched is bytes: UTF-8, or bytes of which nobody knows what they are.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import re2
@@ -21,6 +23,16 @@ MOST: Final = 500
 """Matches of a user's pattern in a window. One that finds a little and looks far ahead for it each time, such as ``x(.*y)?``, costs their
 number times the window."""
 _SET_MEMORY: Final = 64 * 1024 * 1024
+_TOKEN: Final = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\[pPx]\{[^}]*\}|\\x..|\\[pP].|\\[0-7]{1,3}|\\."  # escapes
+    r"|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]"  # classes
+    r"|[\^$.]|[^\x00-\x7f]",
+    re.DOTALL,
+)
+"""What one place of a pattern is written as, unless it is a letter or a digit that stands for itself."""
+_NO_PLACE: Final = frozenset({"^", "$", r"\b", r"\B"})
+_MANY_BYTES: Final = re.compile(r"\.|\[\^|.*(?:\\[DWSpPxCQ0-7]|\[:\^|[^\x00-\x7f])", re.DOTALL)
+"""What may stand for a character that has several bytes."""
 
 
 class PatternError(ValueError):
@@ -69,13 +81,25 @@ class Pattern:
                     yield region
 
 
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Pattern:
+    """Return the pattern, compiled once.
+
+    Raises:
+        PatternError: it is none.
+    """
+    return Pattern(pattern)
+
+
 class PatternSet:
     """Several patterns, looked for in one pass."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        """Compile; without any, nothing is ever found."""
+    def __init__(self, patterns: Sequence[str] | Sequence[bytes]) -> None:
+        """Compile; without any, nothing is ever found. ``bytes`` are matched byte by byte, whatever they mean."""
         options = _options()
         options.max_mem = _SET_MEMORY
+        if any(isinstance(pattern, bytes) for pattern in patterns):
+            options.encoding = re2.Options.Encoding.LATIN1
         self._set = re2.Set.SearchSet(options)
         self._any: Final = bool(patterns)
         for pattern in patterns:
@@ -85,8 +109,8 @@ class PatternSet:
 
     def found_in(self, raw: bytes) -> list[int]:
         """Return which patterns are found, by their place; unordered."""
-        found: list[int] = self._set.Match(raw) if self._any else []
-        return found
+        found: list[int] | None = self._set.Match(raw) if self._any else None
+        return found or []
 
 
 def check_rule(pattern: str) -> str:
@@ -107,6 +131,20 @@ def escaped(text: str) -> str:
     """Return a pattern that is this text."""
     quoted: str = re2.escape(text)
     return quoted
+
+
+def loosened(pattern: str) -> str:
+    """Return a pattern for bytes that is found wherever this one is found in a text that stands among them, and elsewhere too.
+
+    It is in ASCII, does not ask where the text begins, and takes any bytes where a character may have several.
+    """
+    return _TOKEN.sub(_loosened, pattern)
+
+
+def _loosened(token: re.Match[str]) -> str:
+    if token[0] in _NO_PLACE:
+        return "(?:)"
+    return r"(?:[\x00-\xff]*)" if _MANY_BYTES.match(token[0]) else token[0]
 
 
 def _options() -> re2.Options:
