@@ -1,17 +1,20 @@
 """The laws of assembly as functions, so that the product can be held to them and mutants can be seen to break them."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
-from worlds import T0, Action, World, in_order, log_records, results_of, run_world, runs_of, traces, windows_of
+from worlds import T0, Action, World, agent, in_order, log_records, results_of, run_world, runs_of, traces, windows_of
 
 from pipeline.config.grading import grading_of
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.model.ids import run_id
-from pipeline.model.result import Feedback
+from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import RunClass
+from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.topology import Record
 from pipeline.stages.grade import Grading
 
@@ -32,7 +35,7 @@ GRADING = grading()
 
 @st.composite
 def facts(draw: st.DrawFn) -> list[Record]:
-    """The spans of one or two traces, what was logged for them, and perhaps feedback."""
+    """The spans of one or two traces, what was logged for them, and perhaps feedback; some of it received twice, at different times."""
     records: list[Record] = []
     for trace in range(draw(st.integers(1, 2))):
         records.extend(draw(traces(trace)))
@@ -42,7 +45,14 @@ def facts(draw: st.DrawFn) -> list[Record]:
             # On all of the trace, or on a run that may be merged into another one or never be.
             run = draw(st.sampled_from(["", *(run_id("default", trace_id, f"{index + 1:016x}") for index in (0, 1, 60))]))
             records.append(Feedback("default", trace_id, f"f{trace}", -1.0, run, received_ns=T0))
-    return records
+    return records + [_again(draw, record) for record in draw(st.lists(st.sampled_from(records), max_size=2))]
+
+
+def _again(draw: st.DrawFn, record: Record) -> Record:
+    """The same fact as another delivery of it: received at another time, by another collector whose clock may be behind, or from a dead letter."""
+    assert not isinstance(record, Judgment)
+    apart = draw(st.sampled_from([-DAY, -MINUTE, -5 * SECOND, 5 * SECOND]))
+    return msgspec.structs.replace(record, received_ns=record.received_ns + apart)
 
 
 def seen(world: World) -> dict[str, Any]:
@@ -50,12 +60,32 @@ def seen(world: World) -> dict[str, Any]:
     return {"runs": runs_of(world), "results": results_of(world), "windows": windows_of(world)}
 
 
-def check_any_schedule(records: Sequence[Record], schedule: Sequence[Action], using: Grading = GRADING) -> None:
+def assert_schedule_changes_nothing(records: Sequence[Record], schedule: Sequence[Action], using: Grading = GRADING) -> None:
     """The law: whatever the schedule, the rows are those of the plainest one."""
     assert seen(run_world(using, records, schedule)) == seen(run_world(using, records, in_order(records)))
 
 
-def check_accounting(world: World) -> None:
+def assert_an_earlier_receipt_moves_a_run() -> None:
+    """A run without an end counts when it was first heard of, also where that turns out late, and its owner dies before it wrote so."""
+    late = agent(0, 0, None, "a", end=0, received=T0 + 70 * SECOND)
+    first = msgspec.structs.replace(late, received_ns=T0)
+
+    async def play() -> World:
+        world = World(GRADING)
+        await world.arrive([late])
+        await world.wait(3600)
+        (before,) = world.store.live_runs()
+        assert before.run.place.minute_ns == T0 + 70 * SECOND
+        await world.arrive([first])
+        await world.crash()
+        await world.settle()
+        return world
+
+    (run,) = asyncio.run(play()).store.live_runs()
+    assert (run.run.first_received_ns, run.run.place.minute_ns) == (T0, T0 - 50 * SECOND)
+
+
+def assert_accounting(world: World) -> None:
     """Every live run is in exactly one class, and in exactly one place: each of its dimensions counts once."""
     live = world.store.live_runs()
     classes = Counter(run.run_class for run in live)

@@ -6,16 +6,34 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from clickhouse_front import Front
+from hypothesis import settings
 from kafka_broker import Broker
-from kafka_jars import UnavailableError
+from machine import UnavailableError
 
-LONGEST = ("test_two_runtimes", "test_kill_nine", "test_demo", "test_compose_commands", "test_gate_owner_laws", "test_bridge")
-"""Modules that take minutes: they begin first, so that no process of the tests is left with one of them at the end."""
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")  # how long one example takes says more of the machine than of the code
+
+LONGEST = ("test_two_runtimes", "test_bridge", "test_compose_commands", "test_kill_nine", "test_up", "test_demo")
+"""Modules that take minutes, the longest first: they begin first, so that no process of the tests is left with one at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests."""
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    """Order the tests, and say which of them run in one process: all on the broker, so that there is one; and those of a module.
+
+    Laws share nothing that is started, and each of them takes long enough to go wherever there is room.
+    """
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: not _on_the_broker(item))
+    for item in items:
+        if _on_the_broker(item):
+            item.add_marker(pytest.mark.xdist_group("broker"))
+        elif item.path.parent.name != "laws":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))
+
+
+def _on_the_broker(item: pytest.Item) -> bool:
+    return item.get_closest_marker("kafka") is not None
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,9 @@ def write(
 
 def on_topic(address: str, topic: str, partitions: int) -> list[Any]:
     """Everything that is on a topic now, partition by partition."""
-    consumer: Any = Consumer({"bootstrap.servers": address, "group.id": f"tests-{os.getpid()}", "enable.auto.commit": False})
+    consumer: Any = Consumer(
+        {"bootstrap.servers": address, "group.id": f"tests-{os.getpid()}", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
+    )
     found: list[Any] = []
     try:
         for partition in range(partitions):

@@ -3,7 +3,7 @@
 However often the owner dies, waits or is told nothing, in the end the rows must be what they are when all goes well.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
@@ -138,6 +138,7 @@ class GateWorld:
         gates: Sequence[Any] = GATES,
         store: MemoryGateStore | None = None,
         owns: Owns = everything,
+        partitions: Collection[int] = (0,),
         retention: int = FOREVER,
     ) -> None:
         self._retention = retention
@@ -145,6 +146,7 @@ class GateWorld:
         self.store = MemoryGateStore() if store is None else store
         self.published: list[Trip] = []
         self._owns = owns
+        self._partitions = partitions
         self.pager, self.chat = Destination(self.faults), Destination(self.faults)
         self.tells = tells
         self.deaths = 0
@@ -163,6 +165,7 @@ class GateWorld:
             lambda _project, agent: frozenset({"gated"} if agent == DESK.agent else ()),
             self._publish,
             self._owns,
+            self._partitions,
         )
 
     async def _publish(self, topic: Topic, records: Sequence[Any]) -> None:
@@ -327,6 +330,16 @@ def seen(world: GateWorld) -> Seen:
         chat=world.chat.keys,
         unconfirmed=[one.last_error for one in store.told.values() if not one.confirmed_ns],
     )
+
+
+def assert_same(found: Mapping[Any, object], expected: Mapping[Any, object]) -> None:
+    """Hold two mappings equal, entry by entry. Pytest's own account of two large ones takes a minute, and a mutant is to break a law at once."""
+    differing = {
+        key: (found.get(key, "nothing"), expected.get(key, "nothing"))
+        for key in found.keys() | expected.keys()
+        if found.get(key, "nothing") != expected.get(key, "nothing")
+    }
+    assert not differing, f"(found, expected): {differing}"
 
 
 def fired(trips: Iterable[Trip]) -> list[tuple[str, str, Transition, str]]:

@@ -24,11 +24,11 @@ from typing import Final, Self
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka_jars import UnavailableError, jars, java
+from kafka_jars import jars, java
+from machine import UnavailableError, any_free_port, end, tail_of, until_ready
 
 HERE: Final = Path(__file__).parent / "kafka"
 START_SECONDS: Final = 90.0
-STOP_SECONDS: Final = 30.0
 CLEAR_SECONDS: Final = 30.0
 FIRST_PORT: Final = 10_000
 
@@ -91,8 +91,9 @@ class Broker:
         self._watchdog = subprocess.Popen(
             ["sh", "-c", WATCHDOG, "watchdog", str(self.pid), str(self._folder)], stdin=subprocess.PIPE, start_new_session=True
         )
+        admin = self.admin()
         try:
-            self._until_ready()
+            until_ready("the broker", self._process, lambda: _serves(admin), self.tail, START_SECONDS)
         except BaseException:
             self.kill()
             raise
@@ -147,17 +148,7 @@ class Broker:
 
     def tail(self, lines: int = 30) -> str:
         """Return the end of what the broker wrote."""
-        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
-
-    def _until_ready(self) -> None:
-        admin = self.admin()
-        until = time.monotonic() + START_SECONDS
-        while not _serves(admin):
-            if self._process is None or self._process.poll() is not None:
-                raise RuntimeError(f"the broker ended at its start; the end of its log:\n{self.tail()}")
-            if time.monotonic() > until:
-                raise RuntimeError(f"the broker does not answer after {START_SECONDS:.0f} s; the end of its log:\n{self.tail()}")
-            time.sleep(0.05)
+        return tail_of(self.log, lines)
 
     def _end(self, how: signal.Signals) -> None:
         watchdog, process = self._watchdog, self._process
@@ -167,14 +158,8 @@ class Broker:
             watchdog.wait()
             if watchdog.stdin is not None:
                 watchdog.stdin.close()
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            end(process, how)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
         options = ["-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
@@ -209,9 +194,7 @@ def _free_port() -> int:
             except OSError:
                 continue
             return port
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return int(any_port.getsockname()[1])
+    return any_free_port()
 
 
 def _cluster_id() -> str:

@@ -1,8 +1,5 @@
 """What a test broker is made of: Java, and Kafka's jars from Maven Central, fetched once into the user's cache folder."""
 
-import fcntl
-import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -10,30 +7,19 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from machine import UnavailableError, cached
+
 POM: Final = Path(__file__).parent / "kafka" / "pom.xml"
 OLDEST_JAVA: Final = 17
 
 
-class UnavailableError(Exception):
-    """No broker can run on this machine: the message says what is missing."""
-
-
 def jars() -> Path:
-    """Return the folder of the broker's jars, fetching them where it is not there; one of several callers fetches.
+    """Return the folder of the broker's jars, fetching them where it is not there.
 
     Raises:
         UnavailableError: Maven is missing, or did not get them.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracegrade"
-    folder = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:16]}"
-    if folder.is_dir():
-        return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "kafka.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the file, so also with the process
-        if not folder.is_dir():
-            _fetch(folder)
-    return folder
+    return cached("kafka", POM.read_bytes(), _fetch)
 
 
 def _fetch(folder: Path) -> None:

@@ -4,8 +4,6 @@ It takes Go, half a gigabyte of modules and about three minutes on two cores the
 builds, and prints where the binary is.
 """
 
-import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
@@ -15,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import UnavailableError
+from machine import UnavailableError, cached
 
 MANIFEST: Final = Path(__file__).parent / "otel_collector" / "manifest.yaml"
 BUILDER: Final = "go.opentelemetry.io/collector/cmd/builder@v0.165.0"
@@ -24,21 +22,12 @@ _QUIETLY: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAI
 
 
 def binary() -> Path:
-    """Return the Collector's path, building it where it is not there; one of several callers builds.
+    """Return the Collector's path, building it where it is not there.
 
     Raises:
         UnavailableError: Go is missing, or did not build it.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracegrade"
-    built = cache / f"otel-collector-{hashlib.sha256(BUILDER.encode() + MANIFEST.read_bytes()).hexdigest()[:16]}" / "otelcol"
-    if built.is_file():
-        return built
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "otel-collector.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the file, so also with the process
-        if not built.is_file():
-            _build(built)
-    return built
+    return cached("otel-collector", BUILDER.encode() + MANIFEST.read_bytes(), _build) / "otelcol"
 
 
 def _build(built: Path) -> None:
@@ -47,7 +36,7 @@ def _build(built: Path) -> None:
         raise UnavailableError(
             "the OpenTelemetry Collector is built from Go modules, and there is no go; install Go 1.25 or newer"
         )
-    with tempfile.TemporaryDirectory(dir=built.parents[1], prefix="otel-collector-building-") as temporary:
+    with tempfile.TemporaryDirectory(dir=built.parent, prefix="otel-collector-building-") as temporary:
         folder = Path(temporary)
         environment = {**os.environ, **_QUIETLY, "GOBIN": str(folder / "bin")}
         _run([go, "install", BUILDER], environment, folder)
@@ -55,8 +44,10 @@ def _build(built: Path) -> None:
         where = f"dist:\n  output_path: {folder / 'out'}\n  go: {go}\n"
         manifest.write_text(MANIFEST.read_text(encoding="utf-8").replace("dist:\n", where, 1), encoding="utf-8")
         _run([str(folder / "bin" / "builder"), "--config", str(manifest)], environment, folder)
-        built.parent.mkdir(exist_ok=True)
-        shutil.move(folder / "out" / "otelcol", built)
+        whole = folder / "whole"
+        whole.mkdir()
+        (folder / "out" / "otelcol").rename(whole / "otelcol")
+        whole.rename(built)
 
 
 def _run(command: list[str], environment: Mapping[str, str], folder: Path) -> None:

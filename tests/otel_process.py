@@ -3,19 +3,16 @@
 import http.client
 import os
 import signal
-import socket
 import subprocess
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from machine import HERE, any_free_port, end, tail_of, until_ready
 from otel_collector_build import binary
 
 DEPLOYED: Final = Path(__file__).parents[1] / "deploy" / "otel-collector.yaml"
-HERE: Final = "127.0.0.1"
 START_SECONDS: Final = 60.0
-STOP_SECONDS: Final = 30.0
 
 
 class OtelCollector:
@@ -26,7 +23,7 @@ class OtelCollector:
         self._binary = binary()
         self._config = config
         self.log = folder / "otel-collector.log"
-        grpc, http, health = (_free_port() for _ in range(3))
+        grpc, http, health = (any_free_port() for _ in range(3))
         self.grpc = f"{HERE}:{grpc}"
         self.http = f"http://{HERE}:{http}"
         self._health = health
@@ -56,11 +53,7 @@ class OtelCollector:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **self._environment},
             )
-        until = time.monotonic() + START_SECONDS
-        while not self._is_well():
-            if self._process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the Collector does not start; the end of its log:\n{self.tail()}")
-            time.sleep(0.05)
+        until_ready("the Collector", self._process, self._is_well, self.tail, START_SECONDS)
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -72,7 +65,7 @@ class OtelCollector:
 
     def tail(self, lines: int = 30) -> str:
         """Return the end of what it wrote."""
-        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        return tail_of(self.log, lines)
 
     def __enter__(self) -> Self:
         try:
@@ -97,17 +90,5 @@ class OtelCollector:
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind((HERE, 0))
-        return int(any_port.getsockname()[1])
+        if process is not None:
+            end(process, how)

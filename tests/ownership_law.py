@@ -292,7 +292,7 @@ def run_group(records: Sequence[Record], partitions: int, schedule: Sequence[Eve
     return asyncio.run(play())
 
 
-def check_any_ownership(records: Sequence[Record], partitions: int, schedule: Sequence[Event]) -> None:
+def assert_ownership_changes_nothing(records: Sequence[Record], partitions: int, schedule: Sequence[Event]) -> None:
     """The law: whoever owned what, the rows are those of a single owner, and nothing is left to do."""
     group = run_group(records, partitions, schedule)
     assert seen(group) == seen(run_world(GRADING, records, in_order(records)))
@@ -319,13 +319,13 @@ def _late_write(first: Record, then: Sequence[Record]) -> tuple[list[Record], li
     return [first, *then], events
 
 
-def check_an_old_version() -> None:
+def assert_an_old_version_counts_less() -> None:
     """The law, where a run is graded by who knows it whole, and then by who knows half of it."""
     records, schedule = _late_write(agent(0, 0, None, "a"), [model(0, 1, 0, "refunded"), model(0, 2, 0, "done")])
-    check_any_ownership(records, 1, schedule)
+    assert_ownership_changes_nothing(records, 1, schedule)
 
 
-def check_a_run_that_never_was() -> None:
+def assert_a_run_that_never_was_is_retracted() -> None:
     """The law, where who knows half of a trace writes a run that is part of another one, which nobody who knows the whole ever heard of."""
     records, schedule = _late_write(model(0, 3, None, "refunded"), [agent(0, 0, None, "a"), model(0, 1, 0, "done")])
-    check_any_ownership(records, 1, schedule)
+    assert_ownership_changes_nothing(records, 1, schedule)

@@ -98,16 +98,26 @@ UNNAMED: Final[dict[str, Plant]] = {
     "status message": lambda _, span, __, text: _set(span.status, "message")(text),
     "trace state": lambda _, span, __, text: _set(span, "trace_state")(text),
     "resource key": lambda resource, _, __, text: resource.resource.attributes.append(_pair(text, _text("x"))),
+    "scope key": lambda resource, _, __, text: resource.scope_spans[0].scope.attributes.append(_pair(text, _text("x"))),
     "scope name": lambda resource, _, __, text: _set(resource.scope_spans[0].scope, "name")(text),
+    "schema of a resource's spans": lambda resource, _, __, text: _set(resource, "schema_url")(text),
+    "schema of a scope's spans": lambda resource, _, __, text: _set(resource.scope_spans[0], "schema_url")(text),
     "scope version": lambda resource, _, __, text: _set(resource.scope_spans[0].scope, "version")(text),
 }
 LOG_NAMED: Final[dict[str, Callable[[ResourceLogs, LogRecord, str, str], object]]] = {
     "log attribute": lambda _, record, name, text: record.attributes.append(_pair(name, _text(text))),
     "log body, a map": lambda _, record, name, text: record.body.CopyFrom(_map("content", _map(name, _text(text)))),
     "log resource": lambda resource, _, name, text: resource.resource.attributes.append(_pair(name, _text(text))),
+    "log scope attribute": lambda resource, _, name, text: resource.scope_logs[0].scope.attributes.append(
+        _pair(name, _text(text))
+    ),
 }
 LOG_UNNAMED: Final[dict[str, Callable[[ResourceLogs, LogRecord, str, str], object]]] = {
     "log body": lambda _, record, __, text: record.body.CopyFrom(_text(f"said: {text}")),
+    "log key": lambda _, record, __, text: record.attributes.append(_pair(text, _text("x"))),
+    "log severity text": lambda _, record, __, text: _set(record, "severity_text")(text),
+    "log scope name": lambda resource, _, __, text: _set(resource.scope_logs[0].scope, "name")(text),
+    "log schema": lambda resource, _, __, text: _set(resource, "schema_url")(text),
     "log body, JSON": lambda _, record, __, text: record.body.CopyFrom(_text(json.dumps({"content": f"\n{text}"}))),
 }
 LOGGED: Final = LOG_NAMED | LOG_UNNAMED

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,14 +88,13 @@ def an_up(config: Path, data: Path, environment: Mapping[str, str] | None = None
                 process.kill()
 
 
-def eventually(holds: Any) -> Any:
-    """Wait until something holds, and return it."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if value := holds():
-            return value
+def eventually(holds: Any, within_s: float = PATIENCE_S, otherwise: Callable[[], str] = str) -> Any:
+    """Wait until something holds, and return it; ``otherwise`` says how things are instead where it never does."""
+    until = time.monotonic() + within_s
+    while not (value := holds()):
+        assert time.monotonic() < until, f"it did not come to hold within {within_s:.0f} s\n{otherwise()}"
         time.sleep(0.05)
-    raise AssertionError("it never came to hold")
+    return value
 
 
 class Answer(NamedTuple):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (statements[-1].end_lineno or 0) - statements[0].lineno + 1 if statements else 0
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """By top-level name, the modules of ours that import it."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -62,7 +64,7 @@ def imports() -> dict[str, set[str]]:
         ("faust", "pipeline/runtime/faust/"),
         ("mode", "pipeline/runtime/faust/"),
         ("openai", "pipeline/judges/openai.py"),
-        ("re2", "pipeline/config/patterns.py"),
+        ("re2", "pipeline/patterns.py"),
         ("stdnum", "collectors/redaction/personal.py"),
         ("grpc", "collectors/otlp/grpc.py"),
         ("grpc_health", "collectors/otlp/grpc.py"),
@@ -102,7 +104,6 @@ REGISTRIES = re.compile(r"pypi[.]org|pythonhosted[.]org|npmjs[.]org|anaconda[.]o
 HOMES = re.compile(r"/r[o]ot\b|/w[o]rk/|/h[o]me/[a-z]|/U[s]ers/[A-Za-z]")
 RECORDED = (
     "tests/corpora/",
-    "tests/scenarios/",
     "tests/unit/replay/data/",
     "tests/unit/judges/attacks/",
     "pipeline/apps/demo/traces/",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import grpc
 import grpc.aio
-from unit.otlp.transports import NOW, Store
+from unit.otlp.transports import NOW, PATIENCE_S, Store
 
 from collectors.otlp.keys import keys_from
 from collectors.otlp.receiver import Receiver
@@ -49,7 +49,7 @@ async def over_grpc(served: Served, body: bytes, metadata: Any = (), credentials
     channel = grpc.aio.secure_channel(address, credentials, options) if credentials else grpc.aio.insecure_channel(address)
     async with channel:
         try:
-            await channel.unary_unary(f"/{TRACES.service}/Export", None, None)(body, metadata=metadata, timeout=5)
+            await channel.unary_unary(f"/{TRACES.service}/Export", None, None)(body, metadata=metadata, timeout=PATIENCE_S)
         except grpc.aio.AioRpcError as error:
             return error.code().name
     return "OK"

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -141,15 +140,13 @@ async def test_an_answer_that_only_trickles_in_is_temporary(connect: Open) -> No
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    started = time.monotonic()
     try:
-        async with connect(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", timeout=SECOND // 2) as model:
+        async with asyncio.timeout(30), connect(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", timeout=SECOND // 2) as model:
             with pytest.raises(TemporaryError, match="did not answer within"):
                 await ask(model)
     finally:
         done.set()
         await runner.cleanup()
-    assert time.monotonic() - started < 5
 
 
 async def test_a_refused_connection_is_temporary(connect: Open) -> None:

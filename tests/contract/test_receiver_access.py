@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 from contract.conformance import Told
 from contract.product import Product, over_grpc, product
-from unit.otlp.transports import Http, named
+from unit.otlp.transports import PATIENCE_S, Http, named
 from unit.otlp.wire_forms import text
 
 from collectors.otlp.keys import new_key
@@ -78,7 +78,7 @@ async def test_over_http_a_stranger_is_refused_before_the_body_is_read(told: Tol
         host, _, port = one.served.http_url.removeprefix("http://").rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n")
-        assert (await asyncio.wait_for(reader.readline(), 5)).split()[1] == b"401"
+        assert (await asyncio.wait_for(reader.readline(), PATIENCE_S)).split()[1] == b"401"
         writer.close()
     told("S1", "refused before the body is read", "http json", "401")
 
@@ -87,7 +87,7 @@ async def test_over_grpc_a_stranger_is_refused_before_the_message_is_read(told: 
     async with product(ENVIRONMENT, keys=CONFIGURED) as one, grpc.aio.insecure_channel(one.served.grpc_address) as channel:
         call = channel.stream_unary(f"/{TRACES.service}/Export", None, None)(None)  # no message is ever sent
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await asyncio.wait_for(_result(call), 5)
+            await asyncio.wait_for(_result(call), PATIENCE_S)
     assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
     told("S1", "refused before the body is read", "grpc", "UNAUTHENTICATED")
 

@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import ssl
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -131,6 +132,21 @@ class TestCertificates:
         assert case == "known" or (encrypted.startswith("refused") and called == "UNAVAILABLE")
         told("S2", f"client certificate: {case}", "http", encrypted.partition(":")[0])
         told("S2", f"client certificate: {case}", "grpc", called)
+
+    async def test_a_probe_without_a_certificate_has_a_port_of_its_own_with_nothing_else_on_it(
+        self, files: Files, told: Told
+    ) -> None:
+        mutual = files.server | {"client_ca_file": files.folder / "clients.pem"}
+        async with product(tls=mutual, health_port=0, keys={"shop": ["k"]}) as one, aiohttp.ClientSession() as client:
+            statuses = {}
+            for path in ("/healthz", "/readyz", "/", "/v1/traces", "/api/runs"):
+                async with client.post(f"{one.served.health_url}{path}") as answer:
+                    statuses[f"POST {path}"] = answer.status
+                async with client.get(f"{one.served.health_url}{path}") as answer:
+                    statuses[path] = answer.status
+        assert {path for path, status in statuses.items() if status == HTTPStatus.OK} == {"/healthz", "/readyz"}
+        assert set(statuses.values()) <= {200, 404, 405}
+        told("S2", "health without a certificate, on its own port", "http", "200")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from contract.conformance import Told
 from contract.product import Product, product
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from unit.otlp.transports import TRANSPORTS, Service, named, serving
+from unit.otlp.transports import PATIENCE_S, TRANSPORTS, Service, named, serving
 
 from collectors.otlp.traces import TRACES
 from pipeline.apps.health import Health, backlog, disk
@@ -49,7 +49,7 @@ async def _asked(one: Product, path: str) -> tuple[int, str]:
 
 
 async def _until_ready(one: Product, ready: bool) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while bool(one.health.trouble) == ready:  # noqa: ASYNC110 - it looks by itself
             await asyncio.sleep(0.01)
 
@@ -75,9 +75,9 @@ async def test_readiness_can_be_asked_and_watched_over_grpc(one: Product, broker
         watched = stub.Watch(health_pb2.HealthCheckRequest(service=""))
         seen = [(await watched.read()).status]
         broker.away = True
-        seen.append((await asyncio.wait_for(watched.read(), 5)).status)
+        seen.append((await asyncio.wait_for(watched.read(), PATIENCE_S)).status)
         broker.away = False
-        seen.append((await asyncio.wait_for(watched.read(), 5)).status)
+        seen.append((await asyncio.wait_for(watched.read(), PATIENCE_S)).status)
         assert seen == [SERVING, NOT_SERVING, SERVING]
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await stub.Check(health_pb2.HealthCheckRequest(service="another"))

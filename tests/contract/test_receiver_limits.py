@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import time
 
 import aiohttp
 import grpc
@@ -10,7 +9,21 @@ import grpc.aio
 import pytest
 from contract.conformance import Told
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from unit.otlp.transports import COMPRESS, KEYS, LIMIT, TRANSPORTS, Answer, Grpc, Http, Service, named, serving
+from stopwatch import Stopwatch
+from unit.otlp.transports import (
+    COMPRESS,
+    KEYS,
+    LIMIT,
+    PATIENCE_S,
+    TRANSPORTS,
+    Answer,
+    Grpc,
+    Http,
+    Service,
+    in_the_end,
+    named,
+    serving,
+)
 from unit.otlp.wire_forms import request, wire_span
 
 from collectors.otlp.grpc import serve
@@ -167,13 +180,13 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for(told: Told) -> None
         writer.write(
             b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
         )
-        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).lower()
+        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)).lower()
         assert head.startswith(b"http/1.1 503")
         assert b"retry-after: 1" in head
-        assert await asyncio.wait_for(reader.read(), 10), "the refusal in JSON, and then the end of the connection"
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S), "the refusal in JSON, and then the end of the connection"
         writer.close()
         assert service.receiver.in_flight == 0
-        assert (await TRANSPORTS["http json"](service)(named("a"))).outcome == "ok"
+        assert (await in_the_end(TRANSPORTS["http json"](service), named("a"))).outcome == "ok"
     told("O23", "a body that does not arrive", "http json", "503, and the connection is closed")
 
 
@@ -182,7 +195,7 @@ async def test_a_header_that_does_not_end_is_not_waited_for(monkeypatch: pytest.
     async with serving({}) as service:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.http_port)
         writer.write(b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nX: ")
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
         writer.close()
     told("O23", "a header that does not end", "http json", "the connection is closed")
 
@@ -216,9 +229,9 @@ async def _watched(work: "asyncio.Task[Answer]") -> tuple[Answer, int, float]:
     """Return what came of it, how many bytes the process grew by, and the longest time for which the event loop stood still."""
     before, grown, stood = _rss(), 0, 0.0
     while not work.done():
-        began = time.perf_counter()
+        watch = Stopwatch()
         await asyncio.sleep(0.01)
-        stood = max(stood, time.perf_counter() - began)
+        stood = max(stood, watch.seconds)
         grown = max(grown, _rss() - before)
     return work.result(), grown, stood
 
@@ -303,7 +316,7 @@ async def _raw_grpc(port: int, encoding: str, message: bytes) -> int:
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + headers + data)
     answer = b""
     while b"grpc-status" not in answer:
-        answer += await asyncio.wait_for(reader.readexactly(1), 10)
+        answer += await asyncio.wait_for(reader.readexactly(1), PATIENCE_S)
     size = (await reader.readexactly(1))[0]
     status = int(await reader.readexactly(size))
     writer.close()

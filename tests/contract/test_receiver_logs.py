@@ -7,7 +7,6 @@ from typing import NamedTuple
 import aiohttp
 import grpc
 import pytest
-from aiohttp import web
 from opentelemetry._logs import LogRecord as ApiLogRecord
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpExporter
@@ -17,10 +16,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 from unit.otlp.test_log_records import logs, record
+from unit.otlp.transports import on_both
 from unit.otlp.wire_forms import as_json
 
-from collectors.otlp.grpc import serve
-from collectors.otlp.http import routes, runner
 from collectors.otlp.keys import Keys
 from collectors.otlp.logs import LOGS
 from collectors.otlp.receiver import Receiver
@@ -43,6 +41,11 @@ class Store:
         self.records.extend(records)
 
 
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
 class Ports(NamedTuple):
     """Where the receiver listens."""
 
@@ -51,22 +54,9 @@ class Ports(NamedTuple):
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store()
-
-
-@pytest.fixture
 async def ports(store: Store) -> AsyncIterator[Ports]:
-    receiver = Receiver({LOGS: store}, lambda: 7, Keys({"secret": "shop"}, "open"))
-    application = web.Application()
-    application.add_routes(routes(receiver))
-    web_runner = runner(application)
-    await web_runner.setup()
-    await web.TCPSite(web_runner, "127.0.0.1", 0).start()
-    server = await serve(receiver, "127.0.0.1", 0)
-    yield Ports(web_runner.addresses[0][1], server.port)
-    await server.stop(None)
-    await web_runner.cleanup()
+    async with on_both(Receiver({LOGS: store}, lambda: 7, Keys({"secret": "shop"}, "open"))) as (http, server):
+        yield Ports(http, server.port)
 
 
 HEADERS = {"authorization": "Bearer secret"}

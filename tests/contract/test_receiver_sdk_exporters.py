@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import NamedTuple
 
 import grpc
 import pytest
-from aiohttp import web
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
@@ -16,65 +14,31 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.util.types import Attributes
+from unit.otlp.transports import NOW, Service, Store, serving
 
-from collectors.otlp.grpc import serve
-from collectors.otlp.http import routes, runner
-from collectors.otlp.keys import Keys
-from collectors.otlp.receiver import Receiver
-from collectors.otlp.traces import TRACES
 from pipeline.errors import TemporaryError
-from pipeline.model.span import Span
-
-
-class Store:
-    """A store that fails as often as it is told, then keeps."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.failures = 0
-
-    async def store(self, spans: Sequence[Span]) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise TemporaryError("not yet")
-        self.spans.extend(spans)
-
-
-class Ports(NamedTuple):
-    """Where the receiver listens."""
-
-    http: int
-    grpc: int
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store()
+async def service() -> AsyncIterator[Service]:
+    async with serving({"secret": "shop"}) as made:
+        yield made
 
 
 @pytest.fixture
-async def ports(store: Store) -> AsyncIterator[Ports]:
-    receiver = Receiver({TRACES: store}, lambda: 7, Keys({"secret": "shop"}, "open"))
-    application = web.Application()
-    application.add_routes(routes(receiver))
-    web_runner = runner(application)
-    await web_runner.setup()
-    await web.TCPSite(web_runner, "127.0.0.1", 0).start()
-    server = await serve(receiver, "127.0.0.1", 0)
-    yield Ports(web_runner.addresses[0][1], server.port)
-    await server.stop(None)
-    await web_runner.cleanup()
+def store(service: Service) -> Store:
+    return service.store
 
 
-def _http(ports: Ports, key: str, *, gzip: bool) -> SpanExporter:
+def _http(service: Service, key: str, *, gzip: bool) -> SpanExporter:
     compression = Compression.Gzip if gzip else Compression.NoCompression
-    endpoint = f"http://127.0.0.1:{ports.http}/v1/traces"
+    endpoint = f"http://127.0.0.1:{service.http_port}/v1/traces"
     return HttpExporter(endpoint, headers={"Authorization": f"Bearer {key}"}, compression=compression, timeout=20)
 
 
-def _grpc(ports: Ports, key: str, *, gzip: bool) -> SpanExporter:
+def _grpc(service: Service, key: str, *, gzip: bool) -> SpanExporter:
     compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
-    endpoint = f"http://127.0.0.1:{ports.grpc}"
+    endpoint = f"http://127.0.0.1:{service.grpc_port}"
     return GrpcExporter(endpoint, insecure=True, headers={"authorization": f"Bearer {key}"}, compression=compression, timeout=20)
 
 
@@ -84,9 +48,9 @@ Exporter = Callable[[str], SpanExporter]
 @pytest.fixture(
     params=[(_http, False), (_http, True), (_grpc, False), (_grpc, True)], ids=["http", "http gzip", "grpc", "grpc gzip"]
 )
-def exporter(request: pytest.FixtureRequest, ports: Ports) -> Exporter:
+def exporter(request: pytest.FixtureRequest, service: Service) -> Exporter:
     make, gzip = request.param
-    return lambda key: make(ports, key, gzip=gzip)
+    return lambda key: make(service, key, gzip=gzip)
 
 
 def _agent_run() -> Sequence[ReadableSpan]:
@@ -123,7 +87,7 @@ async def test_what_the_sdk_exports_is_what_is_stored(exporter: Exporter, store:
     assert (call.parent_id, call.trace_id) == (f"{parent.span_id:016x}", f"{parent.trace_id:032x}")
     assert (agent.span_id, agent.parent_id, agent.trace_id) == (call.parent_id, "", call.trace_id)
     assert [(span.start_time, span.end_time) for span in sent] == [(call.start_ns, call.end_ns), (agent.start_ns, agent.end_ns)]
-    assert (call.project, call.received_ns, call.kind, call.status_code, call.status_message) == ("shop", 7, 3, 2, "timed out")
+    assert (call.project, call.received_ns, call.kind, call.status_code, call.status_message) == ("shop", NOW, 3, 2, "timed out")
     assert call.attributes == {"gen_ai.usage.input_tokens": 12, "reasons": ["stop"]}
     assert [(event.name, event.attributes) for event in call.events] == [("exception", {"exception.type": "Timeout"})]
     assert (agent.resource["service.name"], agent.scope_name, agent.scope_version) == ("support", "an.instrumentation", "1.0")
@@ -132,7 +96,7 @@ async def test_what_the_sdk_exports_is_what_is_stored(exporter: Exporter, store:
 async def test_the_sdk_sends_again_after_temporary_trouble_and_the_spans_are_stored_once(
     exporter: Exporter, store: Store
 ) -> None:
-    store.failures = 1
+    store.failures = [TemporaryError("not yet")]
     assert await _export(exporter("secret"), _agent_run()) is SpanExportResult.SUCCESS
     assert [span.name for span in store.spans] == ["chat m", "invoke_agent support"]
 

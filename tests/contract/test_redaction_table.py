@@ -30,6 +30,7 @@ from collectors.kafka.publisher import KafkaPublisher, SpanBatcher
 from collectors.kafka.records import Incoming, Outgoing, decode
 from collectors.otlp.keys import Keys
 from collectors.otlp.logs import LOGS
+from collectors.otlp.passing import PASSED_ON
 from collectors.otlp.receiver import Receiver
 from collectors.otlp.signal import Encoding
 from collectors.otlp.traces import TRACES
@@ -50,7 +51,17 @@ NOW = 1_790_000_100_000_000_000
 WAYS = ("http protobuf", "http json", "grpc")
 CELLS = tuple(cells())
 A_REQUEST = 100
-NOT_KEPT = ("scope attribute", "link trace state")
+NOT_KEPT = (
+    "link trace state",
+    "log schema",
+    "log scope attribute",
+    "log severity text",
+    "schema of a resource's spans",
+    "schema of a scope's spans",
+    "scope attribute",
+    "scope key",
+)
+"""Places that are read over, so nothing of them is in the store. What goes to a broker is searched for them too."""
 
 
 def _settings(folder: Path, **redaction: Any) -> TracegradeSettings:
@@ -257,9 +268,9 @@ async def _published(some: Sequence[Cell], **redaction: Any) -> list[Outgoing]:
     sent = Sent()
     hides = redactor(_settings(Path(), **redaction).redaction)
     facts = FactPublisher(KafkaPublisher(sent, {topology.TRACES.name: 4}))
-    receiver = Receiver({TRACES: SpanBatcher(sent, 4), LOGS: facts}, lambda: NOW, Keys({}, "default"), redactor=hides)
+    receiver = Receiver({PASSED_ON: SpanBatcher(sent, 4), LOGS: facts}, lambda: NOW, Keys({}, "default"), redactor=hides)
     for way, message in _requests(some):
-        reply = await receiver.export(LOGS if _of_logs(message) else TRACES, *_written(way, message), "default")
+        reply = await receiver.export(LOGS if _of_logs(message) else PASSED_ON, *_written(way, message), "default")
         assert reply.rejected == 0
     said = [cell.feedback() for cell in some if cell.place in SAID]
     if said:

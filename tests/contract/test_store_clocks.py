@@ -36,6 +36,18 @@ async def test_a_former_owner_that_writes_an_older_clock_late_changes_nothing(st
     assert (await store.clocks())[partition] == T0 + SECOND
 
 
+async def test_up_to_when_rows_were_derived_from_is_no_clock_of_a_partition_of_traces(store: AnyStore) -> None:
+    one, other = next(partitions), next(partitions)
+    await store.write_derived([one, other], T0)
+    await store.write_derived([one], T0 + HOUR)
+    await store.write_derived([one], T0 + SECOND)  # a former owner, late
+    derived = await store.derived()
+    assert (derived[one], derived[other]) == (T0 + HOUR, T0)
+    assert {one, other}.isdisjoint(await store.clocks())
+    await store.write_clocks({one: T0 + DAY}, T0 + DAY)
+    assert (await store.derived())[one] == T0 + HOUR
+
+
 async def test_no_clocks_are_no_trouble_and_a_partition_that_nobody_owned_has_none(store: AnyStore) -> None:
     await store.write_clocks({}, T0)
     assert next(partitions) not in await store.clocks()

@@ -1,7 +1,7 @@
 """What the owner of gates may expect of a store: the same of the one in memory and of those in ClickHouse."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,11 +38,6 @@ history = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-
-
-def told_alike(clickhouse: Store, tell: Callable[[AnyStore], Coroutine[Any, Any, Any]]) -> None:
-    """Both stores answer the same to the same history."""
-    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 # Runs with results, and all that is read of them
@@ -156,7 +151,7 @@ def test_both_stores_read_the_same_of_the_same_runs(clickhouse: Store, drawn: li
             await store.runs_by_id(project, ids[:3]),
         )
 
-    told_alike(clickhouse, tell)
+    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 async def test_a_run_that_a_trip_names_is_no_news_whatever_the_gate(store: AnyStore) -> None:
@@ -245,7 +240,7 @@ def test_minutes_and_windows_made_of_more_stay(clickhouse: Store, drawn: list[tu
             await store.unread_windows(project, OTHER.id, "a", 5 * MINUTE, 0),
         )
 
-    told_alike(clickhouse, tell)
+    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 # States, trips, notifications
@@ -311,7 +306,7 @@ def test_both_stores_know_who_was_told_of_what(
         )
         return tuple([one for one in some if one.project == project] for some in ours)
 
-    told_alike(clickhouse, tell)
+    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 async def test_who_asks_for_runs_is_told_of_every_gate_and_cohort_whose_trips_name_them(store: AnyStore) -> None:
@@ -360,7 +355,7 @@ def test_both_stores_keep_the_latest_state_of_a_gate(clickhouse: Store, drawn: l
             await store.write_gate_states([state])
         return [state for state in await store.gate_states() if state.project == project]
 
-    told_alike(clickhouse, tell)
+    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 # Golden candidates
@@ -395,7 +390,7 @@ def test_both_stores_keep_the_latest_of_cases_and_members(
             await store.golden_cases(project),
         )
 
-    told_alike(clickhouse, tell)
+    assert asyncio.run(tell(clickhouse)) == asyncio.run(tell(MemoryGateStore()))
 
 
 async def test_a_run_that_was_retracted_is_read_as_one_that_does_not_fail(store: AnyStore) -> None:

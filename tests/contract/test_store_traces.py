@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TypeAlias
 
+import pytest
 from builders import T0, a_log_record, a_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -34,17 +35,19 @@ async def test_a_trace_that_nobody_heard_of_is_empty_and_was_never_written(store
     assert await store.written([("nobody", TRACE)]) == set()
 
 
-async def test_of_equal_facts_the_first_stays(store: AnyStore) -> None:
-    span = a_span(project="equal")
-    judgment = Judgment("equal", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)
-    thumb = Feedback("equal", TRACE, "f", -1.0, received_ns=T0)
-    record = a_log_record(project="equal", body={"content": "hi"}, attributes={"x": [1.5, None]}, position=3)
-    for later in (0, 5):
+@pytest.mark.parametrize("order", [(0, 5), (5, 0)], ids=["in order", "the first one comes last"])
+async def test_of_equal_facts_the_first_stays(store: AnyStore, order: tuple[int, int]) -> None:
+    project = f"equal-{order[0]}"
+    span = a_span(project=project)
+    judgment = Judgment(project, TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0)
+    thumb = Feedback(project, TRACE, "f", -1.0, received_ns=T0, span_id="00000000000000a1")
+    record = a_log_record(project=project, body={"content": "hi"}, attributes={"x": [1.5, None]}, position=3)
+    for later in order:
         await store.insert_spans([replace(span, received_ns=span.received_ns + later * SECOND)])
         await store.insert_log_records([replace(record, received_ns=record.received_ns + later, position=1 if later else 3)])
         await store.insert_judgments([replace(judgment, score=4.0 - later / 5, judged_ns=T0 + later)])
         await store.insert_feedback([replace(thumb, value=later - 1.0, received_ns=T0 + later)])
-    stored = await load_one(store, "equal")
+    stored = await load_one(store, project)
     assert (stored.spans, stored.judgments, stored.feedback) == ((span,), (judgment,), (thumb,))
     assert stored.log_records == (record,)
 
@@ -79,9 +82,56 @@ async def test_a_trace_is_unfinished_until_its_traces_row_knows_every_fact_and_n
     assert key in await store.unfinished()
 
 
-async def test_what_could_not_be_processed_is_taken(store: AnyStore) -> None:
+async def test_a_trace_is_unfinished_when_one_of_its_facts_turns_out_to_have_come_earlier(store: AnyStore) -> None:
+    key = ("earlier", TRACE)
+    span, judged = (
+        a_span(project="earlier"),
+        Judgment("earlier", TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=T0),
+    )
+    record, thumb = a_log_record(project="earlier"), Feedback("earlier", TRACE, "f", -1.0, received_ns=T0)
+    await store.insert_spans([span])
+    await store.insert_log_records([record])
+    await store.insert_judgments([judged])
+    await store.insert_feedback([thumb])
+    receipts = span.received_ns + record.received_ns + 2 * T0
+
+    async def graded(receipts: int) -> StoredTrace:
+        await store.write([replace(a_version(a_run_version(a_run("earlier"), 16), facts=4), receipts=receipts)])
+        assert key not in await store.unfinished()
+        return await load_one(store, "earlier")
+
+    assert (await graded(receipts)).graded_receipts == receipts
+    await store.insert_spans([replace(span, received_ns=span.received_ns + SECOND)])
+    assert key not in await store.unfinished(), "it came again, which is no news"
+    for earlier in range(1, 5):
+        match earlier:
+            case 1:
+                await store.insert_spans([replace(span, received_ns=span.received_ns - 1)])
+            case 2:
+                await store.insert_log_records([replace(record, received_ns=record.received_ns - 1)])
+            case 3:
+                await store.insert_judgments([replace(judged, judged_ns=T0 - 1)])
+            case _:
+                await store.insert_feedback([replace(thumb, received_ns=T0 - 1)])
+        assert key in await store.unfinished(since_ns=T0 - DAY)
+        await graded(receipts - earlier)
+
+
+async def test_a_trace_whose_row_does_not_say_when_its_facts_came_is_finished(store: AnyStore) -> None:
+    await store.insert_spans([a_span(project="before")])
+    await store.write([replace(a_version(a_run_version(a_run("before"), 4)), receipts=0)])
+    assert ("before", TRACE) not in await store.unfinished()
+
+
+async def test_what_could_not_be_processed_is_kept(store: AnyStore) -> None:
+    letter = DeadLetter("buried", "assemble", "it broke", b"\xff")
     for _ in range(2):
-        await store.bury([DeadLetter("buried", "assemble", "it broke", b"\xff")])
+        await store.bury([letter])
+    if isinstance(store, MemoryStore):
+        kept = list(store.dead_letters.values())
+    else:
+        kept = [(one.origin, one.reason, one.body) for one in await store.letters.by_id([letter.id])]
+    assert kept == [("assemble", "it broke", b"\xff")]
 
 
 async def test_reads_and_writes_of_many_tasks_do_not_disturb_each_other(store: AnyStore) -> None:

@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from faults.lasting import lasting
 from faults.ledger import GATE, PAGER, PROJECT, Ledger
 from faults.load import WHOLE, Load, Sender
 from faults.oracle import check
@@ -17,6 +18,8 @@ from serving import Up, an_up, eventually, get
 from pipeline.config.load import load
 from pipeline.judges.scripted import MODEL
 
+LOADED_S = 5.0
+"""How long it works before it is told to end."""
 NOBODY = "http://127.0.0.1:9"
 """Where nobody listens, until there is somebody who does."""
 EMBEDDED = """
@@ -26,7 +29,7 @@ receiver: {{http_port: 0, grpc_port: 0, project: {project}}}
 """
 
 
-def up_is_told_to_end(folder: Path, times: int) -> None:
+def assert_up_ends_with_nothing_lost(folder: Path, times: int) -> None:
     """SIGTERM under load, so many times: what was answered with success is stored, and what follows from it as well."""
     config = folder / "tracegrade.yaml"
     sender, took = Sender(NOBODY, Ledger()), []
@@ -49,7 +52,7 @@ def up_is_told_to_end(folder: Path, times: int) -> None:
 def _ends(up: Up, sender: Sender, agent: str) -> float:
     sender.url = up.http
     sender.send(sender.ledger.trace(agent, fails=True), *WHOLE)
-    time.sleep(5.0)
+    lasting(LOADED_S)
     began = time.monotonic()
     seconds = up.ends(signal.SIGTERM)
     assert up.process.returncode == 0

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from collectors.kafka.lag import group_of
 from pipeline.model.topology import TOPOLOGY
 
-OF_THE_MOMENT: Final = frozenset({"clocks", "schema_migrations"})
+OF_THE_MOMENT: Final = frozenset({"clocks", "gate_clocks", "schema_migrations"})
 """Tables that say how far something is."""
 WHEN_WRITTEN: Final = frozenset({"inserted_at", "written_at", "buried_at"})
 """Columns that say when a row was written last; and of dead letters the last arrival, see :func:`logical`."""

@@ -37,7 +37,6 @@ MANY: Final = 1_000_000
 NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version"})
 """When something was asked for, or found late, and how it is numbered, is no part of what is said (promise 4)."""
 _RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
-RECEIVED: Final = "first_received_at"
 _REFUSED: Final = "SELECT count() AS spans FROM spans WHERE span_id = {span:String}"
 _DEAD: Final = "SELECT origin, reason FROM dead_letters FINAL"
 _RUNS: Final = "SELECT * FROM runs FINAL WHERE project = {project:String}"
@@ -190,18 +189,12 @@ def _same(expected: Sequence[Row], found: Sequence[Row], key: tuple[str, ...]) -
         wrong = {
             name: (value, stored[name])
             for name, value in row.items()
-            if name not in NOT_CONTENT and not _equal(name, value, stored[name])
+            if name not in NOT_CONTENT and not _equal(value, stored[name])
         }
         assert not wrong, f"{[row[name] for name in key]} differs (expected, stored): {wrong}"
 
 
-def _equal(name: str, expected: Any, stored: Any) -> bool:
-    """A record has one time of receipt, the least of its spans': one that comes again in another record may turn out to be older.
-
-    Arrival is no content (promise 4), so nothing is written anew for that; but nothing is stored that is older than the facts.
-    """
-    if name == RECEIVED:
-        return bool(expected <= stored)
+def _equal(expected: Any, stored: Any) -> bool:
     if isinstance(expected, float) and isinstance(stored, float):
         return isclose(expected, stored, rel_tol=1e-9, abs_tol=1e-12)
     return bool(expected == stored)

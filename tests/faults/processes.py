@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cluster import Process
+from faults.lasting import lasting
 from faults.ledger import REFUSED
 from faults.records import foreign_traces, poison
 from faults.rig import Rig
@@ -31,10 +32,10 @@ def workers_are_killed(rig: Rig, times: int, calm_s: float) -> None:
     with rig.load():
         for _ in range(times):
             rig.alert()
-            time.sleep(rig.chance.uniform(0.5, 2.5))
+            lasting(rig.chance.uniform(0.5, 2.5))
             rig.end(rig.chance.choice(rig.workers), signal.SIGKILL)
             rig.start().says("working")
-            time.sleep(rig.chance.uniform(0.0, calm_s))
+            lasting(rig.chance.uniform(0.0, calm_s))
         rig.working(2)
 
 
@@ -45,11 +46,11 @@ def workers_are_killed_every(rig: Rig, times: int, every_s: float) -> list[float
         began = time.monotonic()
         for one in range(times):
             rig.alert()
-            time.sleep(max(0.0, began + one * every_s + rig.chance.uniform(0.0, every_s / 2) - time.monotonic()))
+            lasting(began + one * every_s + rig.chance.uniform(0.0, every_s / 2) - time.monotonic())
             rig.end(rig.chance.choice(rig.workers), signal.SIGKILL)
             moments.append(round(time.monotonic() - began, 1))
             rig.start()
-        time.sleep(max(0.0, began + times * every_s - time.monotonic()))
+        lasting(began + times * every_s - time.monotonic())
     rig.working(2)
     return moments
 
@@ -74,16 +75,18 @@ def all_workers_are_killed(rig: Rig, pause_s: float) -> None:
     with rig.load():
         for worker in list(rig.workers):
             rig.end(worker, signal.SIGKILL)
-        time.sleep(pause_s)
+        lasting(pause_s)
         before = rig.stored()
         for _ in range(2):
             rig.start()
         eventually(lambda: rig.stored() > before)
         began, stored, arrived = time.monotonic(), rig.stored(), rig.ledger.spans
         behind = arrived - stored
-        while rig.ledger.spans - rig.stored() > FEW:
-            assert time.monotonic() - began < 2 * pause_s, f"still {rig.ledger.spans - rig.stored()} spans behind\n{rig.tails()}"
-            time.sleep(0.2)
+        eventually(
+            lambda: rig.ledger.spans - rig.stored() <= FEW,
+            2 * pause_s,
+            lambda: f"still {rig.ledger.spans - rig.stored()} spans behind\n{rig.tails()}",
+        )
         took = max(time.monotonic() - began, 0.2)
         rate, ingest = (rig.stored() - stored) / took, (rig.ledger.spans - arrived) / took
         rig.measured |= {"paused": pause_s, "caught up within": took, "spans/s then": rate, "spans/s that came": ingest}
@@ -103,7 +106,7 @@ def collectors_die_before_they_answer(rig: Rig, times: int) -> None:
             rig.dies(doomed)
         rig.collect()
         rig.alert()
-        time.sleep(2.0)
+        lasting(2.0)
     assert rig.ledger.unknown - unknown >= times
 
 
@@ -123,9 +126,9 @@ def workers_come_and_go(rig: Rig, times: int, every_s: float) -> None:
             began = time.monotonic()
             rig.alert()
             rig.end(rig.workers[0], signal.SIGTERM)
-            time.sleep(every_s / 3)
+            lasting(every_s / 3)
             rig.start().says("working")
-            time.sleep(max(0.0, began + every_s - time.monotonic()))
+            lasting(began + every_s - time.monotonic())
         rig.working(2)
 
 
@@ -142,9 +145,9 @@ def a_worker_is_frozen(rig: Rig, moments: Iterable[str]) -> None:
 def _freeze(rig: Rig, frozen: Process) -> None:
     rig.struck(frozen)
     eventually(lambda: not _owns(rig, frozen))
-    time.sleep(1.0)
+    lasting(1.0)
     frozen.signal(signal.SIGCONT)
-    time.sleep(2.0)
+    lasting(2.0)
 
 
 def workers_sleep(rig: Rig, times: int, seconds: float) -> None:
@@ -153,12 +156,12 @@ def workers_sleep(rig: Rig, times: int, seconds: float) -> None:
         for _ in range(times):
             asleep = rig.chance.choice(rig.workers)
             rig.alert()
-            time.sleep(rig.chance.uniform(0.0, 1.0))
+            lasting(rig.chance.uniform(0.0, 1.0))
             asleep.signal(signal.SIGSTOP)
             try:
-                time.sleep(seconds / 2)
+                lasting(seconds / 2)
                 rig.alert()
-                time.sleep(seconds / 2)
+                lasting(seconds / 2)
             finally:
                 asleep.signal(signal.SIGCONT)
             rig.done["SIGSTOP"] += 1
@@ -172,7 +175,7 @@ def a_stage_breaks(rig: Rig, moments: Iterable[str]) -> None:
             rig.end(rig.workers[0], signal.SIGTERM)
             broken = rig.start(f"raise:{moment}")
             rig.struck(broken, "a stage starts over from what is stored")
-            time.sleep(2.0)
+            lasting(2.0)
             rig.end(broken, signal.SIGKILL)
             rig.start().says("working")
         rig.working(2)
@@ -228,7 +231,7 @@ def workers_find_garbage(rig: Rig, folder: Path) -> None:
         assert made, "a worker keeps no files here any more: then nothing of it can be corrupt"
         for one in made:
             _spoil(one)
-        time.sleep(2.0)
+        lasting(2.0)
         rig.end(worker, signal.SIGKILL)
         assert any(folder.iterdir()), "nothing was left over"
         rig.start(TMPDIR=str(folder)).says("working")

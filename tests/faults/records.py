@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
+from faults.lasting import lasting
 from faults.ledger import HEAD, PROJECT, Sent, request
 from faults.load import WHOLE
 from faults.rig import Rig
@@ -120,7 +121,7 @@ def mixed_writers(rig: Rig, traces: int, pause_s: float, topic: str = TRACES.nam
                 name = None if number % 10 == 9 else PARTITIONERS[(number + at) % 2]
                 writers[name].put(topic, otlp(sent, [one]), GOOD if topic == TRACES.name else {}, key=sent.trace_id)
             rig.sender.send(sent, 3)
-            time.sleep(pause_s)
+            lasting(pause_s)
         for writer in writers.values():
             writer.close()
         for sent in written:
@@ -162,7 +163,7 @@ def foreign_poison(rig: Rig, count: int) -> None:
             writer.put(FOREIGN, FOREIGN_POISONS[number % len(FOREIGN_POISONS)], {}, partition=number % FOREIGN_PARTITIONS)
             writer.close()
             foreign_traces(rig, 1)
-            time.sleep(0.2)
+            lasting(0.2)
     rig.done["foreign poison"] += count
     eventually(lambda: len(letters(rig, "bridge")) == before + count)
 
@@ -170,12 +171,12 @@ def foreign_poison(rig: Rig, count: int) -> None:
 def everything_comes_again(rig: Rig, seconds: float, after_s: Sequence[float], share: float = 0.2) -> None:
     """F14: a share of all requests is sent again, so many seconds later each time."""
     with rig.load():
-        time.sleep(seconds)
+        lasting(seconds)
         requests = list(rig.sender.requests)
         chosen = rig.chance.sample(requests, max(1, int(len(requests) * share)))
         began = time.monotonic()
         for after in after_s:
-            time.sleep(max(0.0, began + after - time.monotonic()))
+            lasting(began + after - time.monotonic())
             for sent, numbers in chosen:
                 rig.sender.send(sent, *numbers)
             rig.done["requests sent again"] += len(chosen)
@@ -190,7 +191,7 @@ def late_data(rig: Rig, head_after_s: float) -> None:
         eventually(lambda: rig.graded(scored.run_id, "no_escalation") == "pass")
         rig.sender.send(scored, 4)
         eventually(lambda: rig.graded(scored.run_id, "no_escalation") == "fail")
-        time.sleep(head_after_s)
+        lasting(head_after_s)
         assert rig.graded(headless.run_id, "no_escalation") is None
         rig.sender.send(headless, HEAD)
         eventually(lambda: rig.graded(headless.run_id, "no_escalation") == "pass")

@@ -1,6 +1,6 @@
 """Rig: a cluster under load that faults are done to, and the reckoning afterwards.
 
-Every fault is an action on a :class:`Rig`; how often and for how long is the caller's. :meth:`Rig.reckon` waits until nothing is under
+Every fault is an action on a :class:`Rig`; how often and for how long is the caller's. :meth:`Rig.assert_nothing_is_lost_or_doubled` waits until nothing is under
 way any more and holds that nothing was lost, nothing doubled and everybody was told. What must hold at every moment is watched meanwhile.
 """
 
@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from clickhouse_front import Front
 from cluster import PATIENCE_S, Cluster, Process
+from faults.lasting import lasting
 from faults.ledger import GATE, PAGER, PROJECT, Ledger
 from faults.load import WHOLE, Load
 from faults.logical import back_to_the_beginning, differing, logical
@@ -97,9 +98,11 @@ class Rig(Running):
         began = time.monotonic()
         sent = self.ledger.trace("fresh")
         self.sender.send(sent, *WHOLE)
-        while self.graded(sent.run_id, "no_deletion") != "pass":
-            assert time.monotonic() - began < within_s, f"a new run had no scores after {within_s} s\n{self.tails()}"
-            time.sleep(0.2)
+        eventually(
+            lambda: self.graded(sent.run_id, "no_deletion") == "pass",
+            within_s,
+            lambda: f"a new run has no scores\n{self.tails()}",
+        )
         return time.monotonic() - began
 
     # Workers
@@ -111,7 +114,7 @@ class Rig(Running):
             assert process.process.poll() is None, process.tail()
             assert time.monotonic() < until, f"{process.pid} was not struck: {self.owners()}\n{self.tails()}"
             self.alert()
-            time.sleep(ALERT_EVERY_S)
+            lasting(ALERT_EVERY_S)
         self.done["broken in the middle" if event else "stopped in the middle"] += 1
 
     def graded(self, run_id: str, dimension: str) -> str | None:
@@ -131,7 +134,7 @@ class Rig(Running):
 
     # The end
 
-    def reckon(self, *, anything: bool = True, within_s: float = DRAIN_S) -> Counts:
+    def assert_nothing_is_lost_or_doubled(self, *, anything: bool = True, within_s: float = DRAIN_S) -> Counts:
         """Wait until nothing is under way, and hold that everything is as it must be; the workers still run.
 
         Unless ``anything`` is false, what makes the reckoning mean something must have happened at least once.

@@ -2,11 +2,11 @@
 
 import itertools
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
 from faults import records
+from faults.lasting import lasting
 from faults.ledger import PROJECT, Sent
 from faults.load import WHOLE
 from faults.rig import SESSION_S, NewRig, Rig, is_stopped
@@ -20,7 +20,7 @@ SAMPLED = 0.1
 TRACES = 20
 RUNS = 6
 COMMITTED_S = 4.0
-"""Commits are made every second."""
+"""Commits are made every second: what is acknowledged too early is, by then."""
 
 
 @pytest.fixture
@@ -37,9 +37,7 @@ def a_worker_dies_while_the_store_is_away(rig: Rig, sabotage: str = "") -> None:
     for _ in range(TRACES):
         rig.sender.send(rig.ledger.trace("agent"), *WHOLE)
     worker.says("retrying")
-    until = time.monotonic() + COMMITTED_S
-    while rig.cluster.backlog()["assemble"] == TRACES and time.monotonic() < until:
-        time.sleep(0.1)
+    lasting(COMMITTED_S)
     rig.end(worker, signal.SIGKILL)
     rig.cluster.front.faults(down_s=0)
     rig.start()
@@ -49,21 +47,23 @@ def a_worker_dies_while_the_store_is_away(rig: Rig, sabotage: str = "") -> None:
 def a_frozen_worker_writes_what_it_knew(rig: Rig, sabotage: str = "") -> None:
     """It stops before it writes the first version of a run; the next owner writes that, and a later one; then it goes on, and dies.
 
-    Did it live, it would join again, and whoever owned the trace then would mend it.
+    The next owner is gone by then. Did anybody gain the partition after that write, they would mend it: a run that is older than the last
+    version of its trace is read back. (Without versions every run is, so what the oracle says of that would say nothing here.)
     """
     frozen = rig.start(",".join(filter(None, (sabotage, "stop:before:results:1", "kill:before:traces:1"))))
     rig.working(1)
     sent = rig.ledger.trace("agent")
     rig.sender.send(sent, *WHOLE)
     eventually(lambda: is_stopped(frozen))
-    rig.start(sabotage)
+    other = rig.start(sabotage)
     eventually(lambda: rig.graded(sent.run_id, "no_escalation") == "pass")
     rig.sender.send(sent, 4)
     eventually(lambda: rig.graded(sent.run_id, "no_escalation") == "fail")
+    rig.drain()
+    rig.end(other, signal.SIGTERM)
     frozen.signal(signal.SIGCONT)
     assert frozen.process.wait(SESSION_S) == -signal.SIGKILL
     rig.workers.remove(frozen)
-    rig.working(1)
 
 
 def the_store_lies_of_a_run(rig: Rig, sabotage: str = "") -> None:
@@ -98,48 +98,48 @@ def two_workers(rig: Rig, sabotage: str = "") -> None:
 
 def test_what_a_dead_worker_could_not_store_is_delivered_again(rig: Rig) -> None:
     a_worker_dies_while_the_store_is_away(rig)
-    rig.reckon(anything=False)
+    rig.assert_nothing_is_lost_or_doubled(anything=False)
 
 
 def test_acknowledging_before_the_store_has_it_loses_spans(rig: Rig) -> None:
     """Mutant a: seen at once, by the offsets (I8), and in the end, by the ledger (I1)."""
     a_worker_dies_while_the_store_is_away(rig, ACKNOWLEDGE_FIRST)
     with pytest.raises(AssertionError, match="acknowledged spans are not stored"):
-        rig.reckon(anything=False)
+        rig.assert_nothing_is_lost_or_doubled(anything=False)
     assert rig.watch.early
 
 
 def test_what_a_frozen_worker_writes_late_counts_less(rig: Rig) -> None:
     a_frozen_worker_writes_what_it_knew(rig)
-    assert rig.reckon(anything=False).late == 1
+    assert rig.assert_nothing_is_lost_or_doubled(anything=False).late == 1
 
 
 def test_without_versions_a_frozen_worker_takes_a_run_back(rig: Rig) -> None:
     """Mutant b, the versions."""
     a_frozen_worker_writes_what_it_knew(rig, NO_VERSIONS)
-    with pytest.raises(AssertionError, match=r"stored (differs|counts)|differs \(expected, stored\)"):
-        rig.reckon(anything=False)
+    with pytest.raises(AssertionError, match=r"differs \(expected, stored\)"):
+        rig.assert_nothing_is_lost_or_doubled(anything=False)
 
 
 def test_what_a_store_applied_and_denied_is_there_once(rig: Rig) -> None:
     the_store_lies_of_a_run(rig)
-    rig.reckon(anything=False)
+    rig.assert_nothing_is_lost_or_doubled(anything=False)
 
 
 def test_without_keys_and_tokens_a_lying_store_doubles_runs(rig: Rig) -> None:
     """Mutant b, the keys and tokens: what is written again is there again (I2)."""
     the_store_lies_of_a_run(rig, NO_DEDUPLICATION)
     with pytest.raises(AssertionError, match="not one live run for each trace"):
-        rig.reckon(anything=False, within_s=20)
+        rig.assert_nothing_is_lost_or_doubled(anything=False, within_s=20)
 
 
 def test_a_trace_in_two_partitions_is_one_run(rig: Rig) -> None:
     two_workers(rig)
-    rig.reckon(anything=False)
+    rig.assert_nothing_is_lost_or_doubled(anything=False)
 
 
 def test_trusting_the_partition_tears_traces_apart(rig: Rig) -> None:
     """Mutant e: two owners of one trace, each with half of it (I2)."""
     two_workers(rig, TRUST_THE_PARTITION)
     with pytest.raises(AssertionError):
-        rig.reckon(anything=False, within_s=30)
+        rig.assert_nothing_is_lost_or_doubled(anything=False, within_s=30)

@@ -12,7 +12,7 @@ from unit.otlp.wire_forms import START, as_json, request, text, wire_span
 
 QUESTION = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]}])
 ANSWER = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "It \u202eis\u202c he\x00re."}]}])
-BIG = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "so much " * 1_000_000}]}])
+BIG = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "so much " * 600_000}]}])
 PLACEHOLDER = "QQQQQ"
 
 

@@ -6,7 +6,6 @@ containers share, with the hosts of this machine in it and ports of its own.
 
 import http.client
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from clickhouse_front import Front
 from cluster import Process
 from foreign_writers import write
 from kafka_broker import Broker
+from machine import HERE, any_free_port
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -31,7 +31,6 @@ from pipeline.config.load import load
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 SHARED: Final = "/etc/tracegrade/tracegrade.yaml"
-HERE: Final = "127.0.0.1"
 ENVIRONMENT: Final = filled_in()
 
 
@@ -70,7 +69,7 @@ class Installation:
     def __init__(self, broker: Broker, front: Front, folder: Path) -> None:
         self._shared = YAML(typ="safe").load((ROOT / "deploy" / "compose" / "tracegrade.yaml").read_text(encoding="utf-8"))
         self._folder = folder
-        self._judge_port = _free_port()
+        self._judge_port = any_free_port()
         self._shared["kafka"]["brokers"] = [broker.address]
         self._shared["store"]["url"] = front.url
         self._shared["receiver"] |= {"host": HERE, "grpc_port": 0, "http_port": 0}
@@ -96,12 +95,6 @@ def installation(empty_broker: Broker, tmp_path: Path) -> Iterator[Installation]
     (tmp_path / "store").mkdir()
     with Front(tmp_path / "store", user="tracegrade", password=ENVIRONMENT["CLICKHOUSE_PASSWORD"]) as front:
         yield Installation(empty_broker, front, tmp_path)
-
-
-def _free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind((HERE, 0))
-        return int(any_port.getsockname()[1])
 
 
 def test_every_command_of_the_compose_file_does_its_part(installation: Installation, broker: Broker) -> None:

@@ -31,11 +31,23 @@ agents: {{default: {{rubric: null}}}}
 KEY = "a-key-of-the-shop-that-is-long"
 
 
+def configured(folder: Path) -> Path:
+    path = folder / "tracegrade.yaml"
+    path.write_text(CONFIG.format(data=folder / "data", key=KEY))
+    return path
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tracegrade.yaml"
-    path.write_text(CONFIG.format(data=tmp_path / "data", key=KEY))
-    return path
+    return configured(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """An ``up`` that nobody sends anything to."""
+    folder = tmp_path_factory.mktemp("idle")
+    with an_up(configured(folder), folder / "data") as running:
+        yield running
 
 
 @pytest.fixture
@@ -105,18 +117,19 @@ def test_a_letter_that_this_release_can_read_becomes_spans_and_is_no_longer_list
         eventually(lambda: get(f"{up.http}/api/accounting", f"Bearer {KEY}").json["not_an_agent_run"] == 1)
 
 
-def test_no_key_of_a_project_reaches_them(up: Up, tmp_path: Path) -> None:
-    admin = served.admin(tmp_path / "data")
+def test_no_key_of_a_project_reaches_them(idle: Up) -> None:
+    data = idle.config.parent / "data"
+    admin = served.admin(data)
     assert admin is not None
     assert admin.url.startswith("http://127.0.0.1:")
-    assert get(f"{up.http}/dead-letters", f"Bearer {KEY}").status == 404
-    assert get(f"{up.http}/api/dead-letters", f"Bearer {KEY}").status == 404
+    assert get(f"{idle.http}/dead-letters", f"Bearer {KEY}").status == 404
+    assert get(f"{idle.http}/api/dead-letters", f"Bearer {KEY}").status == 404
     for wrong in ("", f"Bearer {KEY}", f"Bearer {admin.token[:-1]}", f"Basic {admin.token}"):
         assert get(f"{admin.url}/dead-letters", wrong).status == 401
     assert get(f"{admin.url}/dead-letters", f"Bearer {admin.token}").json == []
-    told = tmp_path / "data" / served.FILE
+    told = data / served.FILE
     assert stat.S_IMODE(told.stat().st_mode) == 0o600
-    assert json.loads(told.read_text())["url"] == up.http
+    assert json.loads(told.read_text())["url"] == idle.http
 
 
 @pytest.mark.parametrize(
@@ -129,9 +142,8 @@ def test_no_key_of_a_project_reaches_them(up: Up, tmp_path: Path) -> None:
         (("replay", "abcd", "--reason", "x"), "--reason chooses among all letters"),
     ],
 )
-def test_what_is_asked_wrongly_is_a_sentence(up: Up, config: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    del up
-    said = tracegrade("dead-letters", *arguments, "-c", config)
+def test_what_is_asked_wrongly_is_a_sentence(idle: Up, arguments: tuple[str, ...], sentence: str) -> None:
+    said = tracegrade("dead-letters", *arguments, "-c", idle.config)
     assert said.code == 2
     assert sentence in said.err
 

@@ -111,20 +111,25 @@ ONE_RESULT = {
 }
 
 
-@pytest.mark.parametrize("name", ONE_RESULT)
-def test_editing_one_tool_result_changes_that_run_and_no_other(demo: Demo, name: str, tmp_path: Path) -> None:
-    file = tmp_path / "traces" / name
-    shutil.copytree((TRACES / name).parent, file.parent)
-    kept = f'"{ONE_RESULT[name]}", "value": {{"stringValue": "{LOOKED_UP}'
-    before = file.read_text()
-    assert before.count(f"{kept}42.5") == 1
-    file.write_text(before.replace(f"{kept}42.5", f"{kept}17.25"))
+def test_editing_one_tool_result_changes_that_run_and_no_other(demo: Demo, tmp_path: Path) -> None:
+    """One in each of three forms in which instrumentations write it: three runs change, and nothing else of all that is sent with them."""
+    edited = set()
+    for name, attribute in ONE_RESULT.items():
+        file = tmp_path / "traces" / name
+        shutil.copytree((TRACES / name).parent, file.parent)
+        kept = f'"{attribute}", "value": {{"stringValue": "{LOOKED_UP}'
+        before = file.read_text()
+        assert before.count(f"{kept}42.5") == 1
+        file.write_text(before.replace(f"{kept}42.5", f"{kept}17.25"))
+        (trace_id,) = set(re.findall(r'"traceId": ?"(\w+)"', before))
+        edited.add(trace_id)
     again = a_demo(tmp_path / "again", tmp_path / "traces")
-    changed = {run_id for run_id, row in again.rows.items() if row != demo.rows[run_id]}
-    assert len(again.rows) > 1
-    (run_id,) = changed
-    assert (demo.runs[run_id]["verdict"], again.runs[run_id]["verdict"]) == ("pass", "fail")
-    assert again.runs[run_id]["reason"].startswith("correctness: ")
+    changed = [run_id for run_id, row in again.rows.items() if row != demo.rows[run_id]]
+    assert len(again.rows) > len(ONE_RESULT)
+    assert {again.runs[run_id]["trace_id"] for run_id in changed} == edited
+    for run_id in changed:
+        assert (demo.runs[run_id]["verdict"], again.runs[run_id]["verdict"]) == ("pass", "fail")
+        assert again.runs[run_id]["reason"].startswith("correctness: ")
 
 
 def test_the_queries_to_start_from_find_something(demo: Demo) -> None:

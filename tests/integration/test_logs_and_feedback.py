@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from opentelemetry._logs import LogRecord
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 from serving import Up, an_up, eventually, get, http_exporter, scored, tracegrade
 
 CONFIG = """
@@ -148,6 +149,39 @@ def test_a_thumbs_down_on_a_closed_run_makes_a_new_version_of_it(of: str, up: Up
     again = tracegrade(*command, "--id", f"key-{of}", "--json")
     assert again.json["accepted"] == 1
     assert len(the_run(up, agent)["feedback"]) == 1
+
+
+def test_an_annotation_on_a_span_of_another_trace_that_links_to_it_reaches_the_run(up: Up, agent: Agent) -> None:
+    where = agent.runs("talk")
+    assert the_run(up, agent)["line"]["run_class"] == "unsampled"
+    said = {f"annotations.0.annotation.{name}": value for name, value in {"name": "tone", "label": "thumbs_down"}.items()}
+    carrier = agent.traces.get_tracer("annotator").start_span(
+        "annotation", context=Context(), links=[Link(where)], attributes=said
+    )
+    carrier.end()
+    assert carrier.get_span_context().trace_id != where.trace_id
+    later = eventually(lambda: kept(up, agent))
+    assert [(one["value"], one["author"], one["comment"]) for one in later["feedback"]] == [
+        (-1.0, "evaluation tone", "thumbs_down")
+    ]
+
+
+def test_the_runs_of_a_conversation_are_added_up_and_shown_in_order(up: Up, agent: Agent) -> None:
+    name = "a talk / of 'two' turns"
+    for _ in range(2):
+        agent.runs(name)
+    eventually(lambda: get(f"{up.http}/api/scoreboard?agent={agent.name}").json["runs"][1:])
+    (one,) = tracegrade("conversations", "--agent", agent.name, "--json", "-c", up.config).json
+    assert (one["id"], one["runs"], one["agents"]) == (name, 2, [agent.name])
+    assert (one["outcomes"]["insufficient_evidence"], one["input_tokens"], one["without_tokens"]) == (2, None, 2)
+    detail = tracegrade("conversation", name, "--json", "-c", up.config).json
+    assert detail["conversation"] == one
+    first, second = detail["turns"]
+    assert (first["start_ns"] < second["start_ns"], first["answer"]) == (True, "It has shipped.")
+    shown = tracegrade("conversation", name, "-c", up.config)
+    assert (shown.code, "2 insufficient evidence" in shown.out, "–, – (not told by 2 runs)" in shown.out) == (0, True, True)
+    unknown = tracegrade("conversation", "nobody's", "-c", up.config)
+    assert (unknown.code, "tracegrade conversations lists those it has" in unknown.err) == (2, True)
 
 
 def test_feedback_may_come_before_the_first_span(up: Up, agent: Agent) -> None:

@@ -19,7 +19,7 @@ from cluster import Cluster, Process
 from confluent_kafka.admin import NewTopic
 from foreign_writers import carried, on_topic, write
 from kafka_broker import Broker
-from kafka_jars import UnavailableError
+from machine import UnavailableError
 from otel_collector_build import binary
 from otel_process import DEPLOYED, OtelCollector
 from serving import Up, an_agent_runs, eventually, grpc_exporter, http_exporter

@@ -55,7 +55,7 @@ def json_of(said: Said) -> Any:
     return said.json
 
 
-def answers(settings: StoreSettings, folder: Path) -> None:
+def assert_every_command_reads(settings: StoreSettings, folder: Path) -> None:
     """Every command that reads says what was written."""
     made = asyncio.run(write(settings))
     config = configured(folder, settings)
@@ -81,13 +81,13 @@ def settings(front: Front) -> Iterator[StoreSettings]:
 
 
 def test_the_commands_read_what_other_processes_wrote_to_a_server(settings: StoreSettings, tmp_path: Path) -> None:
-    answers(settings, tmp_path)
+    assert_every_command_reads(settings, tmp_path)
 
 
 @pytest.mark.server
 def test_the_commands_read_what_other_processes_wrote_to_a_real_server(tmp_path: Path) -> None:
     with a_database_of_a_real_server() as settings:
-        answers(settings, tmp_path)
+        assert_every_command_reads(settings, tmp_path)
 
 
 @pytest.mark.parametrize("command", [("scoreboard",), ("run", "0123"), ("golden", "export", ".")])

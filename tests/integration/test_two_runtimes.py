@@ -4,76 +4,28 @@ ClickHouse server over HTTP. The spans are the same and the order is not; what i
 
 import asyncio
 import json
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
+import two_runtimes_running as running
 from clickhouse_front import Front
-from clickhouse_front_databases import a_database
-from cluster import Cluster, Process, ended_well
+from cluster import ended_well
 from kafka_broker import Broker
-from serving import tracegrade
-from two_runtimes import (
-    MAY_DIFFER,
-    Deliveries,
-    Request,
-    Rows,
-    Scenario,
-    Schedule,
-    comparable,
-    deliver,
-    differences,
-    rows,
-    scenario,
-)
+from two_runtimes import MAY_DIFFER, Deliveries, Rows, Scenario, Schedule, comparable, differences, scenario
 from two_runtimes_expected import is_as_expected
+from two_runtimes_running import NAMES, STAGES, Runtime, Workers, embedded, over_kafka
 
-from collectors.kafka.producer import KafkaProducer
-from collectors.kafka.publisher import KafkaPublisher
-from pipeline.apps.compose import Product
-from pipeline.apps.demo.receiver import Pager
-from pipeline.config.store import StoreSettings
-from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.judges.scripted import MODEL, ScriptedJudge
-from pipeline.model.result import Feedback
-from pipeline.model.topology import TRACES
-from pipeline.runtime.facts import store_facts
-from sinks.clickhouse.store import Store
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 CALIBRATION: Final = Path(__file__).parents[2] / "pipeline" / "apps" / "demo" / "calibration.yaml"
-PATIENCE_S: Final = 90.0
 PROJECT: Final = scenario().project
-NAMES: Final = ("embedded", "Kafka")
-STAGES: Final = ("assemble", "judge", "gate")
-
-
-class Runtime(NamedTuple):
-    """A running installation, and how this scenario reaches it."""
-
-    store: Store
-    pager: Pager
-    endpoints: tuple[str, ...]
-    say: Callable[[list[Feedback]], Awaitable[None]]
-    """Hand over what people said."""
-    idle: Callable[[], Awaitable[bool]]
-    """Whether nothing is on its way between its parts."""
-    log: Callable[[], str] = str
-    """What its processes said last."""
-
-    async def deliver(self, requests: list[Request]) -> int:
-        return await asyncio.to_thread(deliver, requests, self.endpoints)
-
-    async def query(self, sql: str) -> list[dict[str, Any]]:
-        return await self.store._read(lambda database: database.query(sql))
-
-    async def rows(self) -> Rows:
-        return await self.store._read(rows)
 
 
 def configuration(played: Scenario, schedule: Schedule, judge: str, pager: str) -> dict[str, Any]:
@@ -87,95 +39,9 @@ def configuration(played: Scenario, schedule: Schedule, judge: str, pager: str) 
     }
 
 
-@asynccontextmanager
-async def embedded(played: Scenario, schedule: Schedule, judge: str, folder: Path) -> AsyncIterator[Runtime]:
-    """The product in one process, on a folder."""
-    async with AsyncExitStack() as stack:
-        pager = await stack.enter_async_context(Pager())
-        settings = TracegradeSettings.model_validate(
-            {
-                **configuration(played, schedule, judge, pager.url),
-                "project": played.project,
-                "store": StoreSettings(path=folder / "data"),
-                "receiver": {"http_port": 0, "grpc_port": 0},
-            }
-        )
-        store = await asyncio.to_thread(Store.open, settings.store)
-        stack.push_async_callback(store.close)
-        product = await stack.enter_async_context(Product(settings, store))
-
-        async def say(feedback: list[Feedback]) -> None:
-            await store_facts(store, feedback)
-            await product.pipeline.feed(feedback)
-
-        async def idle() -> bool:
-            assert product.pipeline.failed is None
-            return not product.pipeline.desk.busy and not product.pipeline.intake.busy
-
-        yield Runtime(store, pager, (product.served.http_url,), say, idle)
-
-
-class Workers(NamedTuple):
-    """The installation over Kafka."""
-
-    runtime: Runtime
-    cluster: Cluster
-    workers: tuple[Process, ...]
-    collectors: tuple[Process, ...]
-
-    def partitions(self, column: str) -> dict[str, dict[int, Any]]:
-        """What ``tracegrade lag`` says of each partition of each stage."""
-        said = tracegrade("lag", "--json", "-c", self.cluster.config)
-        assert said.code == 0, said.err
-        return {group["node"]: {one["partition"]: one[column] for one in group["partitions"]} for group in said.json}
-
-
-@asynccontextmanager
-async def over_kafka(
-    played: Scenario, schedule: Schedule, judge: str, folder: Path, broker: Broker, front: Front
-) -> AsyncIterator[Workers]:
-    """Two collectors and two workers on a broker and a ClickHouse server."""
-    async with AsyncExitStack() as stack:
-        pager = await stack.enter_async_context(Pager())
-        database = stack.enter_context(a_database(front.url)).database
-        written = configuration(played, schedule, judge, pager.url)
-        more = "\n".join(f"{key}: {json.dumps(value)}" for key, value in written.items())
-        cluster = await asyncio.to_thread(
-            lambda: Cluster(broker, front, folder, more=more, project=played.project, database=database)
-        )
-        workers = tuple(stack.enter_context(cluster.worker()) for _ in range(2))
-        entered = [stack.enter_context(cluster.collector()) for _ in range(2)]
-        for stage in STAGES:
-            await asyncio.to_thread(cluster.shared_by, 2, stage)
-        store = await stack.enter_async_context(cluster.store())
-        producer = await stack.enter_async_context(KafkaProducer(cluster.kafka, os.environ))
-        partitions = {TRACES.name: cluster.kafka.partitions}
-
-        async def say(feedback: list[Feedback]) -> None:
-            await KafkaPublisher(producer, partitions)(TRACES, feedback)
-
-        async def idle() -> bool:
-            return not any((await asyncio.to_thread(cluster.backlog)).values())
-
-        # The first collector is spoken to over HTTP, the second one over gRPC.
-        collectors = tuple(process for process, _, _ in entered)
-
-        def log() -> str:
-            return "\n".join(process.tail() for process in (*workers, *collectors))
-
-        runtime = Runtime(store, pager, (entered[0][1], f"grpc://{entered[1][2]}"), say, idle, log)
-        yield Workers(runtime, cluster, workers, collectors)
-
-
 async def until(what: str, runtime: Runtime, holds: Callable[[Runtime], Awaitable[object]]) -> None:
-    """Wait until something holds, and say what there is instead where it never does."""
-    end = time.monotonic() + PATIENCE_S
-    while not await holds(runtime):
-        if time.monotonic() > end:
-            raise AssertionError(
-                f"never {what}: {await runtime.store.accounting(PROJECT)}, idle: {await runtime.idle()}\n{runtime.log()}"
-            )
-        await asyncio.sleep(0.2)
+    """Wait until something holds for the scenario's project."""
+    await running.until(what, PROJECT, runtime, holds)
 
 
 def stored(spans: int, feedback: int) -> Callable[[Runtime], Awaitable[bool]]:
@@ -232,15 +98,16 @@ async def play(played: Scenario, schedule: Schedule, one: Runtime, other: Runtim
     await asyncio.gather(*(until("settled", each, settled) for each in both))
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_a_scenario_gives_equal_rows_in_both_runtimes(
     empty_broker: Broker, front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     played = scenario()
     schedule = Schedule.from_now(time.time_ns())
     async with ScriptedJudge() as judge, AsyncExitStack() as stack:
-        kafka = await stack.enter_async_context(over_kafka(played, schedule, judge.url, tmp_path, empty_broker, front))
-        alone = await stack.enter_async_context(embedded(played, schedule, judge.url, tmp_path))
+        configured = partial(configuration, played, schedule, judge.url)
+        kafka = await stack.enter_async_context(over_kafka(PROJECT, configured, tmp_path, empty_broker, front))
+        alone = await stack.enter_async_context(embedded(PROJECT, configured, tmp_path))
         owners = await asyncio.to_thread(kafka.partitions, "owner")
         await play(played, schedule, alone, kafka.runtime)
         assert await asyncio.to_thread(kafka.partitions, "owner") == owners, (

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from serving import Said, Up, an_agent_runs, an_up, eventually, get, grpc_exporter, http_exporter, scored, tracegrade
+from serving import Said, Up, an_agent_runs, an_up, get, grpc_exporter, http_exporter, scored, tracegrade
 
 from pipeline.apps import served
 
@@ -72,22 +72,6 @@ def a_metrics_collector() -> Iterator[tuple[str, list[ExportMetricsServiceReques
             thread.join()
 
 
-EXPECTED: Final = {
-    "over-grpc": ("pass", 3, ["lookup_order"]),
-    "over-http": ("fail", 4, ["lookup_order", "delete_customer"]),
-}
-
-
-def by_agent(board: dict[str, Any]) -> dict[str, Any]:
-    return {row["cohort"]["agent"]: row for row in board["runs"]}
-
-
-def shows(board: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the board where it shows these agents' verdicts, steps and tools."""
-    found = {agent: (row["verdict"], row["steps"], row["tools"]) for agent, row in by_agent(board).items()}
-    return board if found == expected else None
-
-
 def test_a_run_is_scored_and_stays_what_it_is_through_every_end_of_the_process(tmp_path: Path) -> None:
     config, data = configured(tmp_path), tmp_path / "data"
     with (
@@ -96,9 +80,13 @@ def test_a_run_is_scored_and_stays_what_it_is_through_every_end_of_the_process(t
     ):
         an_agent_runs(grpc_exporter(up), "over-grpc")
         an_agent_runs(http_exporter(up), "over-http", tools=("lookup_order", "delete_customer"))
-        # On a busy machine a run may be graded before its last span was sent, and once more after it.
-        board = eventually(lambda: shows(scored(up, 2), EXPECTED))
-        rows = by_agent(board)
+        # Once is enough: a head is the last span that is exported, and nothing of these traces closes before it.
+        board = scored(up, 2)
+        rows = {row["cohort"]["agent"]: row for row in board["runs"]}
+        assert {agent: (row["verdict"], row["steps"], row["tools"]) for agent, row in rows.items()} == {
+            "over-grpc": ("pass", 3, ["lookup_order"]),
+            "over-http": ("fail", 4, ["lookup_order", "delete_customer"]),
+        }
         run = rows["over-http"]["run_id"]
         through_up = reports(config, run[:8], tmp_path / "golden-up")
         assert through_up["board"] == board
@@ -110,7 +98,7 @@ def test_a_run_is_scored_and_stays_what_it_is_through_every_end_of_the_process(t
         assert second.code == 2
         assert f"is open in process {up.process.pid}" in second.err
 
-        assert up.ends(signal.SIGTERM) < 5
+        assert up.ends(signal.SIGTERM) < 15
         assert up.process.returncode == 0
         assert not (data / served.FILE).exists()
     names = {
@@ -150,7 +138,7 @@ def test_an_address_that_a_killed_process_left_is_not_that_of_whoever_has_its_po
             assert f"receiver.{key}: cannot listen on 127.0.0.1:{port}" in refused.err
             assert "Traceback" not in refused.err
             assert len(refused.err.splitlines()) == 1
-        assert up.ends(signal.SIGINT) < 5
+        assert up.ends(signal.SIGINT) < 15
         assert up.process.returncode == 0
 
 

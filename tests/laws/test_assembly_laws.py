@@ -5,7 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from assembly_law import GRADING, check_accounting, check_any_schedule, facts, grading
+from assembly_law import (
+    GRADING,
+    assert_accounting,
+    assert_an_earlier_receipt_moves_a_run,
+    assert_schedule_changes_nothing,
+    facts,
+    grading,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import T0, Action, World, agent, in_order, log_record, model, run_world, schedules, span, tool, windows_of
@@ -25,7 +32,11 @@ LAWS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 @given(st.data())
 def test_any_order_split_redelivery_wake_and_crash_gives_the_same_runs_results_and_windows(data: st.DataObject) -> None:
     records = data.draw(facts())
-    check_any_schedule(records, data.draw(schedules(len(records))))
+    assert_schedule_changes_nothing(records, data.draw(schedules(len(records))))
+
+
+def test_a_run_without_an_end_counts_when_it_was_first_heard_of_whenever_that_turns_out() -> None:
+    assert_an_earlier_receipt_moves_a_run()
 
 
 @LAWS
@@ -38,9 +49,9 @@ def test_the_accounting_holds_after_every_step(data: st.DataObject) -> None:
         world = World(GRADING)
         for action in schedule:
             await world.act(action, records)
-            check_accounting(world)
+            assert_accounting(world)
         await world.settle()
-        check_accounting(world)
+        assert_accounting(world)
         assert not await world.store.unfinished()
         assert not await world.store.misplaced()
 
@@ -81,12 +92,12 @@ def test_a_judged_run_that_moves_is_counted_once(change: dict[str, Any]) -> None
     world = run_world(GRADING, records, apart)
     places = {row.key.place for row in world.store.results.values()}
     assert len(places) == 2, "the run did not move: the test shows nothing"
-    check_accounting(world)
+    assert_accounting(world)
     (run,) = world.store.live_runs()
     assert run.run_class in (RunClass.JUDGED, RunClass.UNRESOLVED)
     assert run.class_reason in ("", "insufficient_evidence"), "it was judged"
     assert sum(sums.n for (_, dimension, _), sums in windows_of(world).items() if dimension == "verdict") == 1
-    check_any_schedule(records, apart)
+    assert_schedule_changes_nothing(records, apart)
 
 
 def test_a_sub_agent_that_was_graded_alone_is_retracted_when_its_parent_comes() -> None:
@@ -96,8 +107,8 @@ def test_a_sub_agent_that_was_graded_alone_is_retracted_when_its_parent_comes() 
     assert len(world.store.runs) == 2
     (run,) = world.store.live_runs()
     assert run.run.place.cohort.agent == "a"
-    check_accounting(world)
-    check_any_schedule(records, apart)
+    assert_accounting(world)
+    assert_schedule_changes_nothing(records, apart)
 
 
 def test_a_judgment_of_a_superseded_transcript_writes_no_result() -> None:
@@ -133,7 +144,7 @@ def test_an_expired_judgment_that_comes_after_all_supersedes_the_expiry() -> Non
     expired = [Action("arrive", records=(0, 1, 2), seconds=60), Action("silence", seconds=16 * 60)]
     world = run_world(GRADING, records, [*expired, Action("answer")])
     assert [run.class_reason for run in expired_world(expired, records)] == ["expired"]
-    check_any_schedule(records, [*expired, Action("answer")])
+    assert_schedule_changes_nothing(records, [*expired, Action("answer")])
     (run,) = world.store.live_runs()
     assert run.run_class in (RunClass.JUDGED, RunClass.UNRESOLVED)
     assert run.class_reason != "expired"
@@ -152,7 +163,7 @@ def test_thumbs_down_on_a_run_that_is_merged_counts_for_the_one_it_is_merged_int
     apart = [Action("arrive", records=(0, 1), seconds=120), Action("arrive", records=(2,)), Action("arrive", records=(3, 4))]
     (run,) = run_world(unlikely, records, apart).store.live_runs()
     assert (run.run.place.cohort.agent, run.sampling.plan) == ("a", "keep:thumbs_down")
-    check_any_schedule(records, apart, unlikely)
+    assert_schedule_changes_nothing(records, apart, unlikely)
 
 
 def test_a_log_record_that_comes_late_makes_a_new_version_and_has_a_changed_transcript_judged_again() -> None:
@@ -170,7 +181,7 @@ def test_a_log_record_that_comes_late_makes_a_new_version_and_has_a_changed_tran
     judged = {judgment.transcript_hash for judgments in world.store.judgments.values() for judgment in judgments.values()}
     assert len(judged) == 2
     assert run.transcript.hash in judged
-    check_any_schedule(records, [*late, Action("answer")])
+    assert_schedule_changes_nothing(records, [*late, Action("answer")])
 
 
 def test_log_records_without_their_span_make_no_run_and_wait_for_it() -> None:
@@ -180,7 +191,7 @@ def test_log_records_without_their_span_make_no_run_and_wait_for_it() -> None:
     assert run_world(GRADING, records, early[:1]).store.live_runs() == []
     (run,) = run_world(GRADING, [*records, silent], early).store.live_runs()
     assert run.run.answer == "refunded"
-    check_any_schedule([*records, silent], early)
+    assert_schedule_changes_nothing([*records, silent], early)
 
 
 def test_an_evaluation_by_others_is_no_judgment_and_a_bad_one_has_the_run_judged() -> None:
@@ -198,7 +209,22 @@ def test_an_evaluation_by_others_is_no_judgment_and_a_bad_one_has_the_run_judged
     stored = [judgment for judgments in world.store.judgments.values() for judgment in judgments.values()]
     assert stored
     assert {judgment.dimension for judgment in stored} == {one.name for one in unlikely.judged}
-    check_any_schedule(records, late, unlikely)
+    assert_schedule_changes_nothing(records, late, unlikely)
+
+
+def test_feedback_on_a_span_reaches_the_run_that_the_span_is_part_of_and_no_other_also_hours_later() -> None:
+    unlikely = grading(sampling={"rate": 0.0, "keep": ["thumbs_down"]})
+    spans: list[Record] = [agent(0, 0, 50, "a"), model(0, 2, 0, "refunded"), agent(0, 1, 50, "b"), model(0, 3, 1, "sorry")]
+    said = Feedback("default", f"{1:032x}", "f", -1.0, received_ns=T0 + 5 * 3600 * SECOND, span_id=f"{4:016x}")
+    records = [*spans, said]
+    late = [Action("arrive", records=(0, 1, 2, 3), seconds=5 * 3600), Action("arrive", records=(4,), seconds=60)]
+    plans = {run.run.place.cohort.agent: run.sampling.plan for run in run_world(unlikely, records, late).store.live_runs()}
+    assert plans == {"a": "rate:0:1", "b": "keep:thumbs_down"}
+    assert_schedule_changes_nothing(records, late, unlikely)
+    merged = [*records, agent(0, 50, None, "whole", start=T0 - SECOND)]
+    (run,) = run_world(unlikely, merged, [*late, Action("arrive", records=(5,))]).store.live_runs()
+    assert (run.run.place.cohort.agent, run.sampling.plan, run.feedback) == ("whole", "keep:thumbs_down", ("f",))
+    assert_schedule_changes_nothing(merged, [*late, Action("arrive", records=(5,))], unlikely)
 
 
 def test_thumbs_down_has_a_run_judged_with_probability_one() -> None:
@@ -212,4 +238,4 @@ def test_thumbs_down_has_a_run_judged_with_probability_one() -> None:
     assert after.sampling.sampled
     assert after.sampling.inclusion_probability == 1.0
     assert after.run_class is not RunClass.UNSAMPLED
-    check_any_schedule(with_feedback, late, unlikely)
+    assert_schedule_changes_nothing(with_feedback, late, unlikely)

@@ -6,17 +6,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from assembly_law import GRADING, check_accounting, check_any_schedule, facts
+from assembly_law import GRADING, assert_accounting, assert_an_earlier_receipt_moves_a_run, assert_schedule_changes_nothing, facts
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from ownership_law import check_a_run_that_never_was, check_an_old_version, check_any_ownership, group_schedules
+from ownership_law import (
+    assert_a_run_that_never_was_is_retracted,
+    assert_an_old_version_counts_less,
+    assert_ownership_changes_nothing,
+    group_schedules,
+)
 from worlds import run_world, schedules
 
 import pipeline.model.version
 from collectors.kafka.records import Incoming
 from pipeline.model.log_record import LogRecord, as_event
 from pipeline.model.span import Span
-from pipeline.model.version import ResultRow, TraceVersion
+from pipeline.model.version import ResultRow, TraceKey, TraceVersion
 from pipeline.runtime.assembling import Assembling
 from pipeline.runtime.owner import TraceOwner
 from pipeline.stages.assemble import TraceState
@@ -69,6 +74,17 @@ def _the_last_receipt_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("pipeline.stages.assemble.min", lambda _kept, new: new, raising=False)
 
 
+def _an_earlier_receipt_is_no_news(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TraceState, "is_open", property(lambda self: self.facts > self.graded_facts))
+
+
+def _an_earlier_receipt_is_not_read_back(patch: pytest.MonkeyPatch) -> None:
+    def counted(self: MemoryStore, key: TraceKey) -> bool:
+        return len(self._received(key)) > (self.traces[key].facts if key in self.traces else 0)
+
+    patch.setattr(MemoryStore, "_is_open", counted)
+
+
 def _log_records_before_their_span_are_lost(patch: pytest.MonkeyPatch) -> None:
     add = TraceState.add_log_records
 
@@ -97,7 +113,7 @@ def _log_records_stand_as_they_came(patch: pytest.MonkeyPatch) -> None:
 
 
 def _log_records_are_no_facts(patch: pytest.MonkeyPatch) -> None:
-    facts = property(lambda self: len(self._hashes) + len(self.judgments) + len(self.feedback))
+    facts = property(lambda self: sum(kind is not LogRecord for kind, *_ in self._receipts))
     patch.setattr(TraceState, "facts", facts)
 
 
@@ -115,6 +131,7 @@ MUTANTS: list[Mutate] = [
     _closed_traces_are_not_looked_up,
     _the_sample_is_drawn_by_chance,
     _the_last_receipt_counts,
+    _an_earlier_receipt_is_no_news,
     _log_records_before_their_span_are_lost,
     _log_records_of_a_read_span_change_nothing,
     _log_records_stand_as_they_came,
@@ -138,8 +155,8 @@ def test_a_broken_product_breaks_the_law(mutate: Mutate, monkeypatch: pytest.Mon
     def law(data: st.DataObject) -> None:
         records = data.draw(facts())
         schedule = data.draw(schedules(len(records)))
-        check_any_schedule(records, schedule)
-        check_accounting(run_world(GRADING, records, schedule))
+        assert_schedule_changes_nothing(records, schedule)
+        assert_accounting(run_world(GRADING, records, schedule))
 
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
@@ -206,7 +223,7 @@ def _any_ownership() -> None:
     def law(data: st.DataObject) -> None:
         records = data.draw(facts())
         partitions = data.draw(st.integers(1, 4))
-        check_any_ownership(records, partitions, data.draw(group_schedules(len(records), partitions)))
+        assert_ownership_changes_nothing(records, partitions, data.draw(group_schedules(len(records), partitions)))
 
     law()
 
@@ -218,8 +235,9 @@ def _any_ownership() -> None:
         (_closed_traces_are_not_looked_up, _any_ownership),
         (_records_are_acknowledged_before_they_are_stored, _any_ownership),
         (_records_are_acknowledged_and_only_folded, _any_ownership),
-        (_the_last_write_wins, check_an_old_version),
-        (_runs_that_nobody_retracted_are_not_swept_up, check_a_run_that_never_was),
+        (_an_earlier_receipt_is_not_read_back, assert_an_earlier_receipt_moves_a_run),
+        (_the_last_write_wins, assert_an_old_version_counts_less),
+        (_runs_that_nobody_retracted_are_not_swept_up, assert_a_run_that_never_was_is_retracted),
     ],
     ids=lambda one: one.__name__.strip("_").replace("_", " "),
 )

@@ -75,6 +75,7 @@ async def test_it_posts_json_with_the_idempotency_key(receiver: Receiver, sessio
 async def test_every_2xx_answer_confirms(receiver: Receiver, session: aiohttp.ClientSession, status: int) -> None:
     receiver.answers = [answer(status)]
     await receiver.webhook(session).send(NOTIFICATION)
+    assert [body for _, body in receiver.got] == [NOTIFICATION.body.encode()], "sent once, and no error"
 
 
 async def test_what_failed_once_is_sent_again_under_the_same_key(receiver: Receiver, session: aiohttp.ClientSession) -> None:

@@ -7,7 +7,8 @@ import logging
 import pytest
 import structlog
 
-from pipeline.apps.logs import LONGEST, Seldom, log_to_stderr
+from pipeline.apps.logs import LONGEST, Seldom, log_to_stderr, mask_too
+from pipeline.config.redaction import RuleSettings
 
 FORGED = 'x\n{"event": "all is well"}\x1b[2J\u202e'
 
@@ -52,6 +53,19 @@ def test_in_a_terminal_no_value_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[2J" not in shown
     assert "\u202e" not in shown
     assert secret not in shown, "a traceback must not show what variables hold"
+
+
+@pytest.mark.usefixtures("own_process")
+def test_what_a_users_rule_finds_is_masked_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    log_to_stderr()
+    mask_too([RuleSettings(name="customer", pattern=r"\bC-[0-9]{6}\b")])
+    structlog.get_logger().warning("refused", reason="traceId of C-471100 is not hex")
+    mask_too([])
+    structlog.get_logger().warning("refused", reason="C-471100")
+    first, second = (json.loads(line)["reason"] for line in stream.getvalue().splitlines())
+    assert (first, second) == ("traceId of [redacted:customer] is not hex", "C-471100")
 
 
 LINE_ENDS = "a\r\nb\x85c\u2028d\u2029e\x0bf\x0cg\x1b]0;title\x07h"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from pipeline.apps import show, show_run
+from pipeline.errors import ConfigurationError
 
 NOTHING = {"received": 0, "judged": 0, "unsampled": 0, "pending": 0, "unresolved": {}, "open_traces": 0, "not_an_agent_run": 0}
 WIDTHS = (60, 80, 100, 120, 180)
@@ -45,10 +46,12 @@ def a_detail(**changes: Any) -> dict[str, Any]:
         "error": None,
         "ended": "answer",
         "agents": [],
+        "parts": [],
         "models": ["m"],
         "model_calls": 1,
         "input_tokens": None,
         "output_tokens": 3,
+        "cost_usd": None,
         "flags": [],
         "sampling_plan": "rate:1:1",
         "inclusion_probability": 1.0,
@@ -190,6 +193,34 @@ def test_feedback_and_failed_calls_are_shown() -> None:
     told = words(lines(show_run.run(a_detail(tool_calls=[call], feedback=[{"value": -1.0, "author": "", "comment": "wrong"}]))))
     assert "refund{brokenfailed:nosuchorder" in told
     assert "Feedback-1by–:wrong" in told
+
+
+def a_part(path: str, **changes: Any) -> dict[str, Any]:
+    usage = {"input": 7, "output": None}
+    fields = {"path": path, "agent": path.rpartition("/")[2] or "desk", "steps": 3, "model_calls": 1, "tool_calls": 1}
+    return {**fields, "failed_calls": 0, "usage": usage, **changes}
+
+
+def test_of_several_agents_each_is_shown_with_its_calls_and_tokens() -> None:
+    calls = [
+        {"name": name, "agent": path, "arguments": None, "result": "done", "error": None}
+        for name, path in (("lookup", ""), ("search", "researcher"), ("grade", "researcher/critic"), ("write", "writer"))
+    ]
+    parts = [a_part(""), a_part("researcher", failed_calls=1), a_part("researcher/critic"), a_part("writer")]
+    whole = words(lines(show_run.run(a_detail(parts=parts, tool_calls=calls))))
+    assert "researcher/criticcritic3117tokensin,–out" in whole
+    assert "researcherresearcher311(1failed)7tokensin,–out" in whole
+    assert "–lookup" in whole
+    assert "researcher/criticgrade" in whole
+    one = words(lines(show_run.part(show_run.of_part(a_detail(parts=parts, tool_calls=calls), "researcher"))))
+    assert "researchersearch" in one
+    assert "researcher/criticgrade" in one
+    assert "writer" not in one
+    assert "lookup" not in one
+    with pytest.raises(
+        ConfigurationError, match="has no sub-agent 'nobody'; those it has: 'researcher', 'researcher/critic', 'writer'"
+    ):
+        show_run.of_part(a_detail(parts=parts), "nobody")
 
 
 def test_the_accounting_is_an_identity_with_its_reasons() -> None:

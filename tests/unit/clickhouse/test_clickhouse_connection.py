@@ -91,6 +91,8 @@ def test_closing_twice_is_closing_once(folder: Path) -> None:
     database = connect(StoreSettings(path=folder), {})
     database.close()
     database.close()
+    with opened(StoreSettings(path=folder)) as again:
+        assert again.query("SELECT 1 AS one") == [{"one": 1}]
 
 
 def test_a_folder_that_cannot_be_made_says_which_and_why(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from sinks.clickhouse.gates import notifications, write_notifications
 from sinks.clickhouse.migrate import Migration, migrate, shipped
 from sinks.clickhouse.recovery import misplaced_traces, unfinished_traces
 from sinks.clickhouse.rows import insert
+from sinks.clickhouse.run_detail import run_detail
 from sinks.clickhouse.run_finder import last_of
 from sinks.clickhouse.run_rows import run_rows, trace_row
 from sinks.clickhouse.traces import load
@@ -63,7 +64,7 @@ def test_every_table_deduplicates_inserts_by_token_and_has_the_project_in_its_ke
                 continue
             name = statement.split()[5]
             assert "non_replicated_deduplication_window" in statement, name
-            assert "ORDER BY (project" in statement or name in ("clocks", "contracts"), name
+            assert "ORDER BY (project" in statement or name in ("clocks", "gate_clocks", "contracts"), name
             assert "PARTITION BY" not in statement, name
 
 
@@ -129,11 +130,16 @@ def test_notifications_from_before_their_agent_was_kept_are_nobodys(engine: Clic
     assert notifications(engine) == [replace(noted, attempts=1)]
 
 
+def _without_their_parts(version: TraceVersion) -> list[Row]:
+    """Run rows as they were before migration 9."""
+    return [{name: row[name] for name in row if name not in ("parts", "cost_usd", "feedback")} for row in run_rows(version)]
+
+
 def _without_its_beginning(version: TraceVersion) -> Row:
-    """The row of a trace as it was stored before migration 7."""
+    """The row of a trace as it was stored before migrations 7 and 8."""
     row = trace_row(version)
     assert row is not None
-    return {name: value for name, value in row.items() if name != "first_received_at"}
+    return {name: value for name, value in row.items() if name not in ("first_received_at", "receipts")}
 
 
 def test_traces_from_before_their_beginning_was_kept_began_at_the_latest_when_they_closed(engine: ClickHouse) -> None:
@@ -147,7 +153,7 @@ def test_traces_from_before_their_beginning_was_kept_began_at_the_latest_when_th
 def test_traces_from_before_their_insertion_was_kept_are_searched_for_runs_that_never_were(engine: ClickHouse) -> None:
     migrate(engine, shipped()[:3])
     whole = _without_its_beginning(a_version(a_run_version(a_run("old"), 12), facts=3))
-    insert(engine, "runs", run_rows(a_version(a_run_version(a_run("old", head="a2"), 4))))
+    insert(engine, "runs", _without_their_parts(a_version(a_run_version(a_run("old", head="a2"), 4))))
     insert(engine, "traces", [whole])
     migrate(engine)
     (row,) = engine.query("SELECT trace_id, toInt64(toUnixTimestamp64Nano(now64(9))) AS now FROM traces")
@@ -160,13 +166,16 @@ def test_a_database_from_before_log_records_has_no_log_records_and_its_traces_as
     span = a_span(project="old")
     whole = _without_its_beginning(a_version(a_run_version(a_run("old"), 4), facts=1))
     insert(engine, "spans", [span_row(span)])
-    insert(engine, "runs", run_rows(a_version(a_run_version(a_run("old"), 4), facts=1)))
+    insert(engine, "runs", _without_their_parts(a_version(a_run_version(a_run("old"), 4), facts=1)))
     insert(engine, "traces", [whole])
     assert migrate(engine) == NAMES[4:]
     key = ("old", span.trace_id)
     assert load(engine, [key])[key].spans == (span,)
     assert unfinished_traces(engine) == []
     assert last_of(engine, "old", "conversation-7") == (span.trace_id, a_run("old").run_id)
+    assert (run_detail(engine, "old", "").parts, run_detail(engine, "old", "").cost_usd) == ((), None), (
+        "what was not kept is unknown"
+    )
     insert_log_records(engine, [a_log_record(project="old")])
     assert unfinished_traces(engine) == [key]
     assert load(engine, [key])[key].log_records == (a_log_record(project="old"),)

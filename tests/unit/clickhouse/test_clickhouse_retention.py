@@ -1,18 +1,12 @@
 """Rows expire when their retention says so, by the same rules in every engine, and what is left of a run says nothing wrong of it."""
 
 import re
-import subprocess
-import sys
 import time
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from builders import a_log_record, a_span
-from clickhouse_front import Front
-from clickhouse_front_databases import a_database
 from msgspec.structs import replace
-from unit.clickhouse.records import a_result, a_run, a_run_version, a_version, opened, retire, stored
+from unit.clickhouse.records import a_result, a_run, a_run_version, a_version, retire, stored
 
 from pipeline.config.retention import RUNS_LONGER, RetentionSettings
 from pipeline.judges.votes import Vote, VoteKey, VoteState
@@ -20,7 +14,7 @@ from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.time import DAY, SECOND
 from pipeline.model.version import TraceVersion
 from sinks.clickhouse.board import accounting
-from sinks.clickhouse.connection import ClickHouse, connect
+from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_log_records, insert_spans
 from sinks.clickhouse.migrate import shipped
 from sinks.clickhouse.retention import FACTS, FOLDS, expressions, retain
@@ -173,57 +167,3 @@ def test_every_table_that_expires_has_the_column_that_says_since_when() -> None:
         statements = [one for migration in shipped() for one in migration.statements if re.search(rf"\b{table}\b", one)]
         assert any(re.search(rf"\b{column}\b", one) for one in statements), table
     assert expressions(RetentionSettings())["runs"] == "toDateTime(inserted_at) + toIntervalSecond(5184000)"
-
-
-_RETAIN = """
-import sys
-from pipeline.config.retention import RetentionSettings
-from pipeline.config.store import StoreSettings
-from sinks.clickhouse.connection import connect
-from sinks.clickhouse.migrate import migrate
-from sinks.clickhouse.retention import retain
-print("ready", flush=True)
-for line in sys.stdin:
-    database = connect(StoreSettings(url=sys.argv[1], database=line.strip()), {})
-    migrate(database)
-    retain(database, RetentionSettings())
-    retain(database, RetentionSettings())
-    database.close()
-    print("retained", flush=True)
-"""
-
-
-def test_workers_that_start_together_agree(front: Front) -> None:
-    with ExitStack() as opened_:
-        workers = [
-            opened_.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", _RETAIN, front.url],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    cwd=Path(__file__).parents[3],
-                )
-            )
-            for _ in range(3)
-        ]
-        settings = opened_.enter_context(a_database(front.url))
-        with opened(settings):
-            pass
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.write(f"{settings.database}\n")
-            worker.stdin.flush()
-        for worker in workers:
-            assert worker.stdout is not None
-            said = [line for line in (worker.stdout.readline(), worker.stdout.readline()) if line == "retained\n"]
-            assert said == ["retained\n"]
-        database = connect(settings, {})
-        assert retain(database, RetentionSettings()) == []
-        database.close()
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.close()

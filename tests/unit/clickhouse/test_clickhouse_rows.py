@@ -1,5 +1,6 @@
 """What is stored is what was said: nouns through the engine and back."""
 
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -7,12 +8,7 @@ from builders import T0, a_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from unit.clickhouse.records import (
-    a_run,
-    a_run_version,
-    a_version,
-    stored,
-)
+from unit.clickhouse.records import a_run, a_run_version, a_version, stored
 
 from pipeline.model.contract import Contract
 from pipeline.model.log_record import LogRecord
@@ -21,7 +17,7 @@ from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.span import Event, Link, Span, seal
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import DeadLetter
-from pipeline.model.version import Retraction
+from pipeline.model.version import Retraction, StoredTrace
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.dead_letters import bury
 from sinks.clickhouse.facts import insert_contracts, insert_feedback, insert_judgments, insert_log_records, insert_spans
@@ -30,6 +26,21 @@ from sinks.clickhouse.traces import load
 from sinks.clickhouse.writer import write
 
 projects = (f"rows-{number}" for number in count())
+TRACE = "ab" * 16
+
+
+def loaded(database: ClickHouse, project: str) -> StoredTrace:
+    """The one trace of a project."""
+    return load(database, [(project, TRACE)])[project, TRACE]
+
+
+def first_received(facts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """When each fact came first, by what it is known by."""
+    first: dict[str, int] = {}
+    for known_by, received_ns in facts:
+        first[known_by] = min(first.get(known_by, received_ns), received_ns)
+    return first
+
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 whole = st.integers(-(2**63), 2**64 - 1)
@@ -43,7 +54,7 @@ moment = st.integers(0, 2**64 - 1)
 spans = st.builds(
     Span,
     project=st.just(""),
-    trace_id=st.just("ab" * 16),
+    trace_id=st.just(TRACE),
     span_id=st.sampled_from(["00000000000000a1", "00000000000000a2"]),
     parent_id=text,
     name=text,
@@ -71,19 +82,16 @@ def test_a_span_read_back_has_the_content_hash_it_was_stored_under(database: Cli
     project = next(projects)
     sealed = [seal(replace(span, project=project)) for span in some]
     insert_spans(database, sealed)
-    read = load(database, [(project, "ab" * 16)])[project, "ab" * 16].spans
+    read = loaded(database, project).spans
     assert all(seal(span) == span for span in read)
-    least: dict[tuple[str, str], int] = {}
-    for span in sealed:
-        key = span.span_id, span.content_hash
-        least[key] = min(least.get(key, span.received_ns), span.received_ns)
-    assert {(span.span_id, span.content_hash): span.received_ns for span in read} == least
+    expected = first_received((f"{span.span_id} {span.content_hash}", span.received_ns) for span in sealed)
+    assert {f"{span.span_id} {span.content_hash}": span.received_ns for span in read} == expected
 
 
 log_records = st.builds(
     LogRecord,
     project=st.just(""),
-    trace_id=st.just("ab" * 16),
+    trace_id=st.just(TRACE),
     span_id=st.sampled_from(["00000000000000a1", "00000000000000a2"]),
     event_name=text,
     time_ns=moment,
@@ -105,19 +113,17 @@ def test_a_log_record_read_back_is_what_was_stored_as_it_was_first_received(data
     project = next(projects)
     sealed = [seal_log(replace(record, project=project)) for record in some]
     insert_log_records(database, sealed)
-    read = load(database, [(project, "ab" * 16)])[project, "ab" * 16].log_records
+    read = loaded(database, project).log_records
     assert all(seal_log(record) == record for record in read)
-    least: dict[str, int] = {}
-    for record in sealed:
-        least[record.content_hash] = min(least.get(record.content_hash, record.received_ns), record.received_ns)
-    assert {record.content_hash: record.received_ns for record in read} == least
+    expected = first_received((record.content_hash, record.received_ns) for record in sealed)
+    assert {record.content_hash: record.received_ns for record in read} == expected
 
 
 def test_the_least_receipt_of_a_span_wins_in_whatever_order_it_comes(database: ClickHouse) -> None:
     late, early, middle = (a_span(project="least", received_ns=T0 + seconds * SECOND) for seconds in (9, 2, 5))
     for span in (late, early, middle):
         insert_spans(database, [span])
-    (read,) = load(database, [("least", late.trace_id)])["least", late.trace_id].spans
+    (read,) = loaded(database, "least").spans
     assert read == early
 
 
@@ -132,13 +138,13 @@ def test_a_batch_that_differs_in_one_receipt_is_not_taken_for_the_same(database:
     batch = [a_span(f"{number:016x}", project="differs") for number in range(3)]
     insert_spans(database, batch)
     insert_spans(database, [*batch[:2], replace(batch[2], received_ns=batch[2].received_ns - 1)])
-    read = load(database, [("differs", batch[0].trace_id)])["differs", batch[0].trace_id].spans
+    read = loaded(database, "differs").spans
     assert [span.received_ns - batch[0].received_ns for span in read] == [0, 0, -1]
 
 
 def a_judgment(project: str, **fields: Any) -> Judgment:
     values: dict[str, Any] = {
-        "trace_id": "ab" * 16,
+        "trace_id": TRACE,
         "run_id": "r1",
         "run_version": 8,
         "transcript_hash": "t1",
@@ -173,7 +179,7 @@ def test_judgments_come_back_whole_with_what_is_unknown_unknown(database: ClickH
         ),
     ]
     insert_judgments(database, given)
-    read = load(database, [("judged", "ab" * 16)])["judged", "ab" * 16].judgments
+    read = loaded(database, "judged").judgments
     assert sorted(read, key=lambda one: one.dimension) == given
 
 
@@ -181,19 +187,19 @@ def test_the_first_answer_to_a_question_stays(database: ClickHouse) -> None:
     first, second = a_judgment("first"), a_judgment("first", score=1.0, judged_ns=T0 + 10 * SECOND)
     insert_judgments(database, [second])
     insert_judgments(database, [first])
-    assert load(database, [("first", "ab" * 16)])["first", "ab" * 16].judgments == (first,)
+    assert loaded(database, "first").judgments == (first,)
 
 
 def test_feedback_comes_back_and_the_first_receipt_stays(database: ClickHouse) -> None:
-    first = Feedback("thumbs", "ab" * 16, "f1", -1.0, "r1", "ann", "Wrong order ☹", T0)
+    first = Feedback("thumbs", TRACE, "f1", -1.0, "r1", "ann", "Wrong order ☹", T0)
     insert_feedback(database, [replace(first, value=1.0, received_ns=T0 + 1)])
     insert_feedback(database, [first])
-    assert load(database, [("thumbs", "ab" * 16)])["thumbs", "ab" * 16].feedback == (first,)
+    assert loaded(database, "thumbs").feedback == (first,)
 
 
 def test_a_judges_claim_of_impossible_tokens_costs_no_batch(database: ClickHouse) -> None:
     insert_judgments(database, [a_judgment("greedy", input_tokens=-5, output_tokens=10**30)])
-    (read,) = load(database, [("greedy", "ab" * 16)])["greedy", "ab" * 16].judgments
+    (read,) = loaded(database, "greedy").judgments
     assert (read.input_tokens, read.output_tokens) == (0, 2**64 - 1)
 
 
@@ -201,7 +207,7 @@ def test_lone_surrogates_of_a_model_are_stored_as_replacement_characters(databas
     insert_judgments(
         database, [a_judgment("surrogate", quote="a\ud800b", flags=("x\udfff",)), a_judgment("surrogate", dimension="tone")]
     )
-    read = {one.dimension: one for one in load(database, [("surrogate", "ab" * 16)])["surrogate", "ab" * 16].judgments}
+    read = {one.dimension: one for one in loaded(database, "surrogate").judgments}
     assert read["correctness"].quote == "a\ufffdb"
     assert read["correctness"].flags == ("x\ufffd",)
     assert read["tone"].quote == "ok"
@@ -211,7 +217,7 @@ def test_a_nul_and_quotes_and_backslashes_are_text_like_any_other(database: Clic
     said = "'; DROP TABLE spans; -- \\ \0 \t \n {project:String} %(x)s"
     project = f"project {said}"
     insert_spans(database, [a_span(project=project, name=said)])
-    (read,) = load(database, [(project, "ab" * 16)])[project, "ab" * 16].spans
+    (read,) = loaded(database, project).spans
     assert read.name == said
 
 

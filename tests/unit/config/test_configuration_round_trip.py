@@ -22,7 +22,8 @@ from pipeline.model.time import MINUTE, SECOND
 from pipeline.scorers import ChecksSettings
 from pipeline.scorers.answer import AnswerSettings
 from pipeline.scorers.limits import LimitSettings, LimitsSettings
-from pipeline.scorers.policies import AtMostSettings, BeforeSettings, ForbidSettings, PolicySettings
+from pipeline.scorers.policies import PolicySettings
+from pipeline.scorers.policy_rules import AtMostSettings, BeforeSettings, ForbidSettings
 from pipeline.scorers.predicates import Predicate
 from pipeline.stages.alert import AlertSettings
 from pipeline.stages.close import AssembleSettings

@@ -15,7 +15,8 @@ from pipeline.model.result import Kind
 from pipeline.model.time import MINUTE
 from pipeline.scorers import ChecksSettings
 from pipeline.scorers.answer import AnswerSettings
-from pipeline.scorers.policies import ForbidSettings, PolicySettings
+from pipeline.scorers.policies import PolicySettings
+from pipeline.scorers.policy_rules import ForbidSettings
 from pipeline.stages.grade import Grading
 from pipeline.stages.sample import SampleSettings
 

@@ -9,7 +9,7 @@ from unit.deploy.composition import ROOT
 
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 LOCK = ROOT / "requirements.lock"
-ENGINE = {"chdb", "chdb-core", "pandas", "pyarrow", "numpy"}
+ENGINE = {"chdb", "chdb-core", "pandas", "pyarrow"}
 
 
 def packages(lock: str) -> dict[str, set[str]]:

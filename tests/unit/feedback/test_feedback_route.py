@@ -7,11 +7,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
+from unit.otlp.transports import on_http
 
 from collectors.feedback.desk import FeedbackDesk
 from collectors.feedback.http import MAX_BODY, PATH, routes
-from collectors.otlp.http import runner
 from collectors.otlp.keys import Keys
 from collectors.otlp.receiver import Receiver
 from collectors.redaction.configured import redactor
@@ -73,14 +72,10 @@ async def world() -> AsyncIterator[World]:
     desk = FeedbackDesk(
         made.store, made.runs, lambda: 7, redactor(RedactionSettings()), lambda count, _: made.counted.append(count)
     )
-    application = web.Application()
-    application.add_routes(routes(Receiver({}, lambda: 7, Keys({"secret": "shop", "other": "else"}, "open")), desk))
-    web_runner = runner(application)
-    await web_runner.setup()
-    await web.TCPSite(web_runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{web_runner.addresses[0][1]}{PATH}"
-    yield made
-    await web_runner.cleanup()
+    receiver = Receiver({}, lambda: 7, Keys({"secret": "shop", "other": "else"}, "open"))
+    async with on_http(routes(receiver, desk)) as port:
+        made.url = f"http://127.0.0.1:{port}{PATH}"
+        yield made
 
 
 async def test_by_trace_nothing_is_looked_up(world: World) -> None:
@@ -162,13 +157,12 @@ async def test_what_is_wrong_is_told(raw: bytes, status: int, world: World) -> N
 
 
 async def test_where_there_is_no_store_only_traces_can_be_named(world: World) -> None:
-    application = web.Application()
-    application.add_routes(routes(Receiver({}, lambda: 7, Keys({}, "open")), FeedbackDesk(world.store, None, lambda: 7)))
-    web_runner = runner(application)
-    await web_runner.setup()
-    await web.TCPSite(web_runner, "127.0.0.1", 0).start()
-    world.url = f"http://127.0.0.1:{web_runner.addresses[0][1]}{PATH}"
-    status, said = await world.post({"run_id": RUN, "value": 1})
-    assert (status, said["message"]) == (400, "there is no store here to look a run or a conversation up in: send its trace_id")
-    assert (await world.post({"trace_id": TRACE, "value": 1}))[0] == 200
-    await web_runner.cleanup()
+    storeless = routes(Receiver({}, lambda: 7, Keys({}, "open")), FeedbackDesk(world.store, None, lambda: 7))
+    async with on_http(storeless) as port:
+        world.url = f"http://127.0.0.1:{port}{PATH}"
+        status, said = await world.post({"run_id": RUN, "value": 1})
+        assert (status, said["message"]) == (
+            400,
+            "there is no store here to look a run or a conversation up in: send its trace_id",
+        )
+        assert (await world.post({"trace_id": TRACE, "value": 1}))[0] == 200

@@ -1,11 +1,14 @@
 """Any noun that travels on a topic."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from collectors.otlp import protobuf
+from collectors.otlp.encode import Part, TracesData
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import Cohort
@@ -97,6 +100,11 @@ def ordered(nouns: Any) -> list[bytes]:
     return sorted(msgspec.json.encode([type(noun).__name__, noun]) for noun in nouns)
 
 
-def unreceived(span: Span, received_ns: int = 0) -> Span:
-    """The span, as if it had been received at another moment: records keep the first of their spans' only."""
-    return msgspec.structs.replace(span, received_ns=received_ns)
+def spans_of(parts: Iterable[Part]) -> list[Span]:
+    """What parts say, read one by one."""
+    found: list[Span] = []
+    for part in parts:
+        data = TracesData()
+        data.add(part)
+        found += protobuf.decode(data.to_bytes(), part.project, 0, own=True).spans
+    return found

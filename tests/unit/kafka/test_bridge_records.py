@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from unit.kafka.foreign import BAD_SPANS, GOOD, NOW, ODD_SPANS, POISON, a_record, otlp, otlp_json, request_of
+from unit.kafka.nouns import spans_of
 
 from collectors.kafka.bridge_records import OLDEST, Carried, read, received_ns
 from collectors.otlp import content, protobuf
@@ -13,7 +14,7 @@ from pipeline.runtime.guard import or_dead_letter
 
 
 def names(carried: Carried) -> list[str]:
-    return [span.name for span in carried.spans]
+    return [span.name for span in spans_of(carried.spans)]
 
 
 def test_both_encodings_are_told_apart_by_their_content_and_mean_the_same() -> None:
@@ -21,7 +22,7 @@ def test_both_encodings_are_told_apart_by_their_content_and_mean_the_same() -> N
     theirs = read(a_record(otlp_json("one", "two")), "shop", "auto", NOW)
     assert names(ours) == names(theirs) == ["one", "two"]
     assert {span.project for span in ours.spans} == {"shop"}
-    assert [span.content_hash for span in ours.spans] == [span.content_hash for span in theirs.spans]
+    assert spans_of(ours.spans) == spans_of(theirs.spans)
 
 
 def test_fields_in_the_order_of_the_collector_are_read() -> None:

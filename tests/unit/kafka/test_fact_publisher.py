@@ -15,7 +15,7 @@ from worlds import T0, World, agent, span
 from collectors.feedback.desk import FeedbackDesk
 from collectors.kafka.facts import FactPublisher
 from collectors.kafka.publisher import KafkaPublisher, SpanBatcher
-from collectors.kafka.records import Incoming, decode
+from collectors.kafka.records import Incoming, decode, span_parts
 from collectors.otlp.keys import Keys
 from collectors.otlp.logs import LOGS
 from collectors.otlp.receiver import Receiver
@@ -60,7 +60,7 @@ def a_message(index: int, name: str, body: AnyValue) -> bytes:
 async def test_spans_log_records_and_feedback_meet_at_the_owner_of_their_trace() -> None:
     collector = Collector()
     said = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
-    await collector.spans.store([agent(0, 0, None, "a"), span(0, 1, 0, name="chat m", **said)])
+    await collector.spans.store(span_parts([agent(0, 0, None, "a"), span(0, 1, 0, name="chat m", **said)]))
     asked, answered = a_map(content="Where is it?"), AnyValue(string_value='{"message": {"content": "At the door."}}')
     for name, body in (("gen_ai.user.message", asked), ("gen_ai.choice", answered)):
         await collector.receiver.export(LOGS, a_message(2, name, body), Encoding.PROTOBUF, "default")

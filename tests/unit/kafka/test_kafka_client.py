@@ -68,8 +68,8 @@ def test_librdkafka_knows_these_options(protocol: str, mechanism: str) -> None:
     options = client_options(
         _settings(brokers=("127.0.0.1:1",), protocol=protocol, mechanism=mechanism, **user), {"KAFKA_PASSWORD": "x"}
     )
-    Producer(options)
-    AdminClient(options)
+    assert isinstance(Producer(options), Producer)
+    assert isinstance(AdminClient(options), AdminClient)
 
 
 async def test_what_librdkafka_says_is_logged_and_not_written_past_everything(

@@ -7,9 +7,12 @@ import pytest
 from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.kafka.nouns import LAWS, feedback, judgments, log_records, ordered, others, spans, unreceived
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from unit.kafka.nouns import LAWS, feedback, judgments, log_records, ordered, others, spans
 
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Incoming, Outgoing, decode, encode
+from collectors.otlp import protobuf
+from collectors.otlp.encode import encode as protobuf_of
 from pipeline.errors import PermanentError
 from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
 from pipeline.model.span import Span, seal
@@ -42,8 +45,7 @@ def _check(topic: Topic, nouns: list[Any], partitions: int) -> list[Any]:
 @given(st.lists(st.one_of(spans, log_records, judgments, feedback), max_size=5), partition_counts)
 def test_whatever_concerns_a_trace_arrives_as_it_was_sent(nouns: list[Any], partitions: int) -> None:
     found = _check(TRACES, nouns, partitions)
-    bare = [[unreceived(noun) if isinstance(noun, Span) else noun for noun in some] for some in (found, nouns)]
-    assert ordered(bare[0]) == ordered(bare[1])
+    assert ordered(found) == ordered(nouns), "with all that is said of it, and when it was received"
     assert all(seal(noun) == noun for noun in found if isinstance(noun, Span))
 
 
@@ -61,11 +63,44 @@ def test_every_topic_has_nouns_in_these_tests() -> None:
     assert {topic.name for topic in TOPICS} == {TRACES.name} | {topic.name for topic, _ in others}
 
 
-def test_spans_were_received_when_the_first_of_their_record_was() -> None:
+def _received_apart() -> Outgoing:
     some = [a_span(f"{n:016x}", received_ns=received) for n, received in ((1, 30), (2, 10), (3, 20))]
     (record,) = encode(TRACES, some, 4)
+    return record
+
+
+def test_spans_that_travel_together_were_received_each_at_its_time() -> None:
+    assert [span.received_ns for span in decode(arrived(_received_apart())).records] == [30, 10, 20]
+
+
+def test_a_release_before_reads_that_spans_were_received_when_the_first_of_them_was() -> None:
+    """It reads the header, and the value as OTLP, in which the field with the times is one that it does not know."""
+    record = _received_apart()
     assert dict(record.headers) == {"kind": b"spans", "project": b"default", "version": b"1", "received_at": b"10"}
-    assert [span.received_ns for span in decode(arrived(record)).records] == [10, 10, 10]
+    (group,) = TracesData.FromString(record.value).resource_spans[0].scope_spans
+    assert [span.span_id.hex() for span in group.spans] == [f"{n:016x}" for n in (1, 2, 3)]
+
+
+def test_of_a_release_before_all_spans_of_a_record_were_received_when_the_header_says() -> None:
+    read = decode(_spans_record(_without_receipts(_received_apart()), received_at=b"10"))
+    assert [span.received_ns for span in read.records] == [10, 10, 10]
+
+
+def _without_receipts(record: Outgoing) -> bytes:
+    written = TracesData.FromString(record.value)
+    written.DiscardUnknownFields()
+    return written.SerializeToString()
+
+
+def test_a_span_that_cannot_be_read_shifts_no_other_receipt() -> None:
+    bad = [a_span(f"{n:016x}", trace_id=f"{n % 2:032x}", received_ns=n) for n in range(1, 6)]
+    data = protobuf_of(bad)
+    assert {span.span_id: span.received_ns for span in decode(_spans_record(data)).records} == {f"{n:016x}": n for n in (1, 3, 5)}
+
+
+def test_nobody_but_we_says_when_a_span_was_received() -> None:
+    (span,) = protobuf.decode(protobuf_of([a_span(received_ns=5)]), "shop", 7).spans
+    assert span.received_ns == 7
 
 
 def test_the_order_within_a_record_is_the_order_given() -> None:
@@ -168,7 +203,7 @@ def test_a_bad_noun_does_not_cost_the_others() -> None:
 
 def test_spans_whose_writer_does_not_say_were_received_when_the_broker_took_them() -> None:
     (record,) = encode(TRACES, [a_span()], 1)
-    (span,) = decode(_spans_record(record.value, received_at=None)).records
+    (span,) = decode(_spans_record(_without_receipts(record), received_at=None)).records
     assert span.received_ns == TAKEN_NS
 
 

@@ -27,7 +27,7 @@ def of(broker: Broker, **more: Any) -> KafkaSettings:
 
 def until(true: Callable[[], bool]) -> None:
     """Wait for what the controller has decided to get around to the broker."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)

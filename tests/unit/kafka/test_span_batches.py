@@ -1,7 +1,6 @@
 """Spans of many requests travel together, nobody waits for long, and each request hears of its own spans only."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from math import ceil
 
@@ -18,8 +17,8 @@ from unit.otlp.wire_forms import TRACE_ID, request, wire_span
 from collectors.kafka.producer import KafkaProducer
 from collectors.kafka.publisher import HOLD_S, SpanBatcher
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Outgoing, decode, span_parts
-from collectors.otlp import traces
 from collectors.otlp.keys import Keys
+from collectors.otlp.passing import PASSED_ON
 from collectors.otlp.receiver import Receiver
 from collectors.otlp.signal import Encoding
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
@@ -27,6 +26,13 @@ from pipeline.model.span import Span
 from pipeline.model.topology import TRACES
 
 PARTITIONS = 4
+
+
+class Batcher(SpanBatcher):
+    """Takes spans, for tests that look at who travels with whom."""
+
+    async def store(self, spans: Sequence[Span]) -> None:  # type: ignore[override]
+        await super().store(span_parts(spans))
 
 
 def trace(number: int, count: int = 1, size: int = 0, project: str = "default") -> list[Span]:
@@ -55,7 +61,7 @@ def test_nobody_is_held_longer_than_the_promised_50_ms() -> None:
 def test_while_nothing_is_in_flight_spans_leave_at_once_and_together() -> None:
     async def story() -> None:
         brokers, loop = Brokers(rtt=0.005), asyncio.get_running_loop()
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         await asyncio.gather(*(batcher.store(trace(number)) for number in range(1, 6)))
         assert loop.time() == 0.005
         assert [(sent.at, len(spans_in(sent.outgoing))) for sent in brokers.sent] == [(0.0, 5)]
@@ -66,7 +72,7 @@ def test_while_nothing_is_in_flight_spans_leave_at_once_and_together() -> None:
 def test_what_gathers_leaves_when_what_was_in_flight_has_arrived() -> None:
     async def story() -> None:
         brokers = Brokers(rtt=0.008)
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         first = asyncio.ensure_future(batcher.store(trace(1)))
         for number in range(2, 6):
             await asyncio.sleep(0.001)
@@ -81,7 +87,7 @@ def test_what_gathers_leaves_when_what_was_in_flight_has_arrived() -> None:
 def test_what_gathers_while_the_brokers_are_slow_leaves_after_20_ms() -> None:
     async def story() -> None:
         brokers = Brokers(rtt=10)
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         waiting = [asyncio.ensure_future(batcher.store(trace(1)))]
         for number in range(2, 60):
             await asyncio.sleep(0.001)
@@ -105,7 +111,7 @@ requests = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12), st.integer
 def test_no_span_waits_longer_than_20_ms_for_others(arrivals: list[tuple[int, int, int]], rtt: float) -> None:
     async def story() -> None:
         brokers, loop = Brokers(rtt), asyncio.get_running_loop()
-        batcher = SpanBatcher(brokers, PARTITIONS)
+        batcher = Batcher(brokers, PARTITIONS)
         stored: dict[str, float] = {}
 
         async def ask(index: int, after: int, number: int) -> None:
@@ -127,7 +133,7 @@ def test_no_span_waits_longer_than_20_ms_for_others(arrivals: list[tuple[int, in
 def test_spans_of_one_request_and_trace_are_in_as_few_records_as_they_fit_in(arrivals: list[tuple[int, int, int]]) -> None:
     async def story() -> None:
         brokers = Brokers(rtt=0.03)
-        batcher = SpanBatcher(brokers, PARTITIONS)
+        batcher = Batcher(brokers, PARTITIONS)
 
         async def ask(index: int, after: int, count: int) -> None:
             await asyncio.sleep(after / 1000)
@@ -155,7 +161,7 @@ def test_spans_of_one_request_and_trace_are_in_as_few_records_as_they_fit_in(arr
 def test_a_full_record_leaves_although_others_are_in_flight() -> None:
     async def story() -> None:
         brokers = Brokers(rtt=10)
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         waiting = [asyncio.ensure_future(batcher.store(trace(1))), asyncio.ensure_future(asyncio.sleep(0.001))]
         await waiting[1]
         waiting += [asyncio.ensure_future(batcher.store(trace(number, 50))) for number in (2, 3, 4, 5)]
@@ -168,14 +174,14 @@ def test_a_full_record_leaves_although_others_are_in_flight() -> None:
 def test_projects_do_not_share_a_record() -> None:
     async def story() -> None:
         brokers = Brokers()
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         await asyncio.gather(batcher.store(trace(1)), batcher.store(trace(1, project="shop")))
         assert [{span.project for span in spans_in(sent.outgoing)} for sent in brokers.sent] == [{"default"}, {"shop"}]
 
     simulate(story())
 
 
-async def _answers(batcher: SpanBatcher, asked: Sequence[list[Span]]) -> list[BaseException | None]:
+async def _answers(batcher: Batcher, asked: Sequence[list[Span]]) -> list[BaseException | None]:
     return await asyncio.gather(*(batcher.store(spans) for spans in asked), return_exceptions=True)
 
 
@@ -183,7 +189,7 @@ def test_a_failed_record_fails_exactly_the_requests_that_have_spans_in_it() -> N
     one, other = in_partition(0, 2), in_partition(1, 2)
 
     async def story() -> None:
-        batcher = SpanBatcher(
+        batcher = Batcher(
             Brokers(answer=lambda record: TemporaryError("away", 3.0) if record.partition == 0 else None), PARTITIONS
         )
         asked = [trace(one[0]), trace(other[0]), [*trace(one[1]), *trace(other[1])]]
@@ -203,7 +209,7 @@ def test_a_failed_record_fails_exactly_the_requests_that_have_spans_in_it() -> N
 def test_poison_costs_only_its_own_request(poison: list[Span]) -> None:
     async def story() -> None:
         brokers = Brokers()
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         before, bad, after = await _answers(batcher, [trace(1), [*trace(2), *poison], trace(3)])
         assert (before, type(bad), after) == (None, PermanentError, None)
         assert [len(spans_in(sent.outgoing)) for sent in brokers.sent] == [2]
@@ -213,7 +219,7 @@ def test_poison_costs_only_its_own_request(poison: list[Span]) -> None:
 
 def test_what_is_refused_for_good_is_refused_only_where_it_was_alone() -> None:
     async def story() -> None:
-        batcher = SpanBatcher(Brokers(answer=lambda _: PermanentError("too large")), 1)
+        batcher = Batcher(Brokers(answer=lambda _: PermanentError("too large")), 1)
         assert {type(answer) for answer in await _answers(batcher, [trace(1), trace(2)])} == {TemporaryError}
         assert [type(answer) for answer in await _answers(batcher, [trace(1)])] == [PermanentError]
 
@@ -222,7 +228,7 @@ def test_what_is_refused_for_good_is_refused_only_where_it_was_alone() -> None:
 
 def test_senders_keep_their_spans_while_a_person_has_yet_to_make_the_topic() -> None:
     async def story() -> None:
-        batcher = SpanBatcher(Brokers(answer=lambda _: ConfigurationError("make the topic")), 1)
+        batcher = Batcher(Brokers(answer=lambda _: ConfigurationError("make the topic")), 1)
         (answer,) = await _answers(batcher, [trace(1)])
         assert isinstance(answer, TemporaryError)
         assert (str(answer), answer.retry_after) == ("make the topic", 1.0)
@@ -237,7 +243,7 @@ def test_what_may_yet_work_is_told_before_what_never_will() -> None:
         return PermanentError("never") if record.partition == 0 else TemporaryError("away")
 
     async def story() -> None:
-        (told,) = await _answers(SpanBatcher(Brokers(answer=answer), PARTITIONS), [[*trace(one), *trace(other)]])
+        (told,) = await _answers(Batcher(Brokers(answer=answer), PARTITIONS), [[*trace(one), *trace(other)]])
         assert isinstance(told, TemporaryError)
 
     simulate(story())
@@ -246,7 +252,7 @@ def test_what_may_yet_work_is_told_before_what_never_will() -> None:
 def test_above_the_limit_senders_are_asked_to_wait_until_there_is_room() -> None:
     async def story() -> None:
         brokers = Brokers(rtt=1)
-        batcher = SpanBatcher(brokers, 1, limit=100_000)
+        batcher = Batcher(brokers, 1, limit=100_000)
         first = asyncio.ensure_future(batcher.store(trace(1, 1, 60_000)))
         await asyncio.sleep(0.1)
         for size in (60_000, 200_000):
@@ -265,7 +271,7 @@ def test_above_the_limit_senders_are_asked_to_wait_until_there_is_room() -> None
 def test_a_sender_that_hangs_up_disturbs_nobody() -> None:
     async def story() -> None:
         brokers = Brokers(rtt=1, answer=lambda _: TemporaryError("away"))
-        batcher = SpanBatcher(brokers, 1)
+        batcher = Batcher(brokers, 1)
         leaving = asyncio.ensure_future(batcher.store(trace(1)))
         staying = asyncio.ensure_future(batcher.store(trace(2)))
         await asyncio.sleep(0.1)
@@ -281,7 +287,7 @@ def test_whatever_ends_a_sending_its_requests_are_answered() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda *_: None)
-        batcher = SpanBatcher(Brokers(rtt=1, answer=lambda _: RuntimeError("a mistake of ours")), 1)
+        batcher = Batcher(Brokers(rtt=1, answer=lambda _: RuntimeError("a mistake of ours")), 1)
         with pytest.raises(TemporaryError, match="interrupted"):
             await batcher.store(trace(1))
         asking = asyncio.ensure_future(batcher.store(trace(2)))
@@ -294,33 +300,18 @@ def test_whatever_ends_a_sending_its_requests_are_answered() -> None:
     simulate(story())
 
 
-async def test_many_spans_are_encoded_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[threading.Thread] = []
-
-    def watched(spans: Sequence[Span]) -> object:
-        threads.append(threading.current_thread())
-        return span_parts(spans)
-
-    monkeypatch.setattr("collectors.kafka.publisher.span_parts", watched)
-    batcher = SpanBatcher(Brokers(rtt=0), 1)
-    await batcher.store(trace(1, 3))
-    await batcher.store(trace(1, 300))
-    assert threads[0] is threading.main_thread()
-    assert threads[1] is not threading.main_thread()
-
-
 async def test_what_the_receiver_acknowledges_is_on_the_brokers() -> None:
     with mock_brokers() as brokers:
         brokers.topic(TRACES.name, PARTITIONS)
         async with KafkaProducer(brokers.settings, {}) as producer:
             batcher = SpanBatcher(producer, PARTITIONS)
-            receiver = Receiver({traces.TRACES: batcher}, lambda: 42, Keys({}, "shop"))
+            receiver = Receiver({PASSED_ON: batcher}, lambda: 42, Keys({}, "shop"))
             bodies = [
                 request(*(wire_span(trace_id=n.to_bytes(2) + TRACE_ID[2:], span_id=s.to_bytes(8)) for s in range(1, 11)))
                 for n in range(50)
             ]
             replies = await asyncio.gather(
-                *(receiver.export(traces.TRACES, body.SerializeToString(), Encoding.PROTOBUF, "shop") for body in bodies)
+                *(receiver.export(PASSED_ON, body.SerializeToString(), Encoding.PROTOBUF, "shop") for body in bodies)
             )
             stored = brokers.stored(TRACES.name, PARTITIONS)
     assert {reply.rejected for reply in replies} == {0}

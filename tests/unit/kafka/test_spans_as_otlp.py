@@ -8,7 +8,7 @@ from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData as WireTracesData
-from unit.kafka.nouns import LAWS, attributes, ordered, spans, unreceived
+from unit.kafka.nouns import LAWS, attributes, ordered, spans
 
 from collectors.otlp import protobuf
 from collectors.otlp.encode import TracesData, encode, parts
@@ -48,7 +48,7 @@ def test_the_size_that_is_foretold_is_never_too_small_and_hardly_too_large(some:
         data.add(part)
     assert told == data.size
     assert data.spans == len(some)
-    assert data.size - 30 * len(some) <= len(data.to_bytes()) <= data.size
+    assert data.size - 40 * len(some) <= len(data.to_bytes()) <= data.size
 
 
 def test_resources_and_scopes_are_said_once() -> None:
@@ -111,4 +111,4 @@ def test_what_otlp_cannot_say_is_refused_with_the_span_named(span: Span, reason:
 @given(attributes)
 def test_a_resource_is_kept(resource: dict[str, Any]) -> None:
     span = a_span(resource=resource)
-    assert unreceived(_again(span)) == unreceived(span)
+    assert _again(span) == span

@@ -19,7 +19,7 @@ from collectors.dialects import read
 from collectors.kafka.records import Incoming, encode
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.result import Feedback, Judgment, Outcome
-from pipeline.model.span import Span
+from pipeline.model.span import Link, Span, seal
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.topology import ASSEMBLE, DEAD_LETTERS, TRACES, DeadLetter, Record, Topic
 from pipeline.runtime import guard
@@ -358,6 +358,24 @@ async def test_records_of_traces_that_are_owned_elsewhere_are_sent_on_and_not_ke
     assert node.acknowledged == [(0, 0)]
     await node.tick(10)
     assert node.graded() == {trace_id(own)}
+
+
+async def test_what_a_carrier_says_of_another_trace_goes_to_the_owner_of_that_one_before_it_is_acknowledged() -> None:
+    (carrying,), (near,), (far,) = in_partition(0, 2), in_partition(0, 2, 2)[1:], in_partition(1, 2)
+    said = {"annotations.0.annotation.name": "tone", "annotations.0.annotation.label": "thumbs_down"}
+    carriers = [
+        replace(
+            a_trace(carrying)[0], span_id=f"{number + 10:016x}", links=(Link(trace_id(number), f"{1:016x}"),), attributes=said
+        )
+        for number in (near, far)
+    ]
+    node = Node(2, owned=(0,))
+    node.publish_trouble.append(TemporaryError("the brokers are away"))
+    await node.take(*map(seal, carriers))
+    assert [one.trace_id for one in node.store.feedback["default", trace_id(near)].values()] == [trace_id(near)]
+    assert ("default", trace_id(far)) not in node.store.feedback
+    assert [(topic, one.trace_id, one.value) for topic, one in node.published] == [(TRACES.name, trace_id(far), -1.0)]
+    assert node.acknowledged[-1][0] == 0
 
 
 async def test_a_stray_is_acknowledged_after_it_was_sent_on() -> None:

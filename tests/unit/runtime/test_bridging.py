@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from opentelemetry.metrics import NoOpMeter
 from unit.kafka.foreign import BAD_SPANS, GOOD, NOW, POISON, a_record, otlp, request_of
+from unit.kafka.nouns import spans_of
 from unit.kafka.simulated import simulate
 
 from collectors.kafka.bridge_consumer import Arrived
 from collectors.kafka.bridge_offsets import Offsets, Taken
 from collectors.kafka.bridge_records import ForeignRecord
 from collectors.kafka.bridge_share import SEEN, BadShare
+from collectors.otlp.encode import Part
 from pipeline.errors import PermanentError, TemporaryError
-from pipeline.model.span import Span
 from pipeline.model.topology import DeadLetter
 from pipeline.runtime.bridging import DRAIN_S, Bridge, TooManyBadError
 from pipeline.runtime.clock import ManualClock
@@ -33,11 +34,11 @@ class World:
         self.took = 0
         self.looks: list[bool] = []
         self.committed = 0
-        self.stored: list[Span] = []
+        self.stored: list[Part] = []
         self.letters: list[DeadLetter] = []
         self.story: list[str] = []
         self.rtt = 0.005
-        self.trouble: Callable[[Sequence[Span]], Exception | None] = lambda _: None
+        self.trouble: Callable[[Sequence[Part]], Exception | None] = lambda _: None
         self.letter_trouble: list[Exception] = []
         self.telemetry = Telemetry(NoOpMeter("test"))
         self.stop = asyncio.Event()
@@ -61,7 +62,7 @@ class World:
             self.committed = due.offset
             self.story.append(f"commit {due.offset}")
 
-    async def store(self, spans: Sequence[Span]) -> None:
+    async def store(self, spans: Sequence[Part]) -> None:
         await asyncio.sleep(self.rtt)
         error = self.trouble(spans)
         if error is not None:
@@ -88,7 +89,7 @@ class World:
 
     @property
     def names(self) -> list[str]:
-        return [span.name for span in self.stored]
+        return [span.name for span in spans_of(self.stored)]
 
 
 def told(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -137,7 +138,7 @@ def test_temporary_trouble_is_waited_out_while_the_source_is_polled_and_nothing_
 def test_one_record_that_waits_holds_the_offsets_of_those_after_it() -> None:
     async def story() -> None:
         world = World([otlp("slow"), *[otlp(f"quick{at}") for at in range(5)]])
-        world.trouble = lambda spans: TemporaryError("away") if spans[0].name == "slow" else None
+        world.trouble = lambda spans: TemporaryError("away") if spans_of(spans)[0].name == "slow" else None
         running = asyncio.ensure_future(world.bridge.run(world.stop))
         await asyncio.sleep(5)
         assert (len(world.stored), world.committed) == (5, 0)
@@ -214,7 +215,7 @@ def test_refused_spans_are_kept_and_counted_beside_their_neighbours() -> None:
 def test_a_span_that_no_broker_takes_costs_no_other_span_its_place() -> None:
     async def story() -> None:
         world = World([otlp("a", "b", "never", "c")])
-        world.trouble = lambda spans: PermanentError("too large") if "never" in [span.name for span in spans] else None
+        world.trouble = lambda spans: PermanentError("too large") if "never" in [span.name for span in spans_of(spans)] else None
         await world.run(2)
         assert (sorted(world.names), world.committed) == (["a", "b", "c"], 1)
         assert [letter.reason for letter in world.letters] == ["too large"]

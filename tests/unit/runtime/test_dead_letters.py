@@ -97,6 +97,17 @@ async def test_what_a_receiver_refused_is_kept_with_its_encoding_beside_the_answ
     assert (keeping.counted("dead_letters"), keeping.counted("dead_letters.dropped")) == (1, 0)
 
 
+@pytest.mark.parametrize("error", [PermanentError("too large"), RuntimeError("a bug")])
+async def test_a_letter_that_cannot_be_kept_costs_no_other(error: Exception) -> None:
+    keeping = Keeping([error])
+    async with keeping.box:
+        for body in (b"first", b"second"):
+            keeping.box.add("shop", "door", "bad", body)
+        await written(keeping.box)
+    assert [letter.body for letter in keeping.letters] == [b"second"]
+    assert keeping.counted("dead_letters.dropped") == 1
+
+
 async def test_a_flood_is_counted_and_fills_nothing() -> None:
     keeping = Keeping()
     body = bytes(1024 * 1024)

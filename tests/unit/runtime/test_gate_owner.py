@@ -1,5 +1,8 @@
 """What moves gates and what does not: windows when they are final, failing runs at once, and nobody uncalibrated, replayed or gone."""
 
+from collections.abc import Sequence
+
+import pytest
 from gate_worlds import (
     DESK,
     FLOOR,
@@ -22,7 +25,7 @@ from gate_worlds import (
 from msgspec.structs import replace
 
 from pipeline.model.result import Outcome
-from pipeline.model.run import Cohort
+from pipeline.model.run import Cohort, Place
 from pipeline.model.time import DAY, HOUR, MINUTE
 from pipeline.model.window import GateStatus, Transition
 
@@ -160,6 +163,27 @@ async def test_a_trip_is_marked_when_its_run_fails_no_longer_and_unmarked_when_i
     assert len(world.pager.keys) == 1, "somebody was told of the incident once, and of no mark"
 
 
+async def test_of_all_runs_that_ever_tripped_a_gate_those_in_touched_minutes_are_asked_about() -> None:
+    world = GateWorld(gates=[NAMED])
+    asked: list[int] = []
+    still_failing = world.store.still_failing
+
+    async def counted(project: str, run_ids: Sequence[str]) -> set[str]:
+        asked.append(len(run_ids))
+        return await still_failing(project, run_ids)
+
+    world.store.still_failing = counted  # type: ignore[method-assign]
+    await world.step()
+    for minute in range(5):
+        await world.write(*(graded(2 * minute + one, SHOP, minute, failing=["forbid"]) for one in range(2)))
+        await at(world, minute + 1)
+    assert len(world.store.tripped) == 10
+    await world.write(graded(0, SHOP, 0, facts=2, tone=Outcome.PASS))
+    await at(world, 6)
+    assert asked[-1] == 2
+    assert [trip.run_id for trip in world.store.tripped.values() if trip.retracted] == [graded(0, SHOP, 0).runs[0].run.run_id]
+
+
 async def test_a_mark_is_set_also_when_the_owner_was_not_there() -> None:
     world = GateWorld(gates=[NAMED])
     await world.step()
@@ -169,6 +193,35 @@ async def test_a_mark_is_set_also_when_the_owner_was_not_there() -> None:
     await world.write(merged(failing, 2))
     await at(world, 2)
     assert [trip.retracted for trip in world.store.tripped.values()] == [True]
+
+
+LAST = START + DAY
+
+
+@pytest.mark.parametrize(
+    ("derived", "since"),
+    [({0: LAST}, LAST - 5 * MINUTE), ({1: LAST}, 0), ({0: LAST + HOUR}, 0)],
+    ids=["known", "of others", "ahead"],
+)
+async def test_a_start_looks_at_what_was_stored_since_the_rows_were_derived_from_last(
+    derived: dict[int, int], since: int
+) -> None:
+    world = GateWorld(gates=[NAMED])
+    world.store.derived_ns = derived
+    looked: list[int] = []
+    stale_minutes = world.store.stale_minutes
+
+    async def noted(since_ns: int) -> list[tuple[str, Place]]:
+        looked.append(since_ns)
+        return await stale_minutes(since_ns)
+
+    world.store.stale_minutes = noted  # type: ignore[method-assign, assignment]
+    world.now = LAST + MINUTE
+    await world.step()
+    world.now += MINUTE
+    await world.step()
+    assert looked == [since, LAST + MINUTE - 5 * MINUTE]
+    assert world.store.derived_ns[0] >= LAST + 2 * MINUTE
 
 
 async def test_a_gate_that_is_configured_no_longer_is_left_as_it_stood() -> None:
@@ -216,7 +269,7 @@ async def test_a_stop_leaves_nothing_stale_and_sends_nothing() -> None:
     world.tells = False
     await world.write(graded(1, DESK, 0))
     assert world.owner is not None
-    await world.owner.finish(world.now, world.now)
+    await world.owner.finish(world.now)
     assert await world.store.stale_minutes() == []
     assert [one[:3] for one in fired(world.store.tripped.values())] == [("no refunds", "shop", FIRED)]
     assert world.pager.delivered == []

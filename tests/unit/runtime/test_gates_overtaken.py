@@ -9,7 +9,7 @@ from gate_worlds import NAMED, SHOP, START, Destination, Faults
 from opentelemetry.metrics import NoOpMeter
 
 from pipeline.model.time import SECOND
-from pipeline.model.window import Notification, Transition
+from pipeline.model.window import Notification, Touched, Transition
 from pipeline.runtime.gates import Gates
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.telemetry import Telemetry
@@ -66,7 +66,7 @@ async def test_a_run_is_named_once_and_told_of_whenever_the_former_owners_writes
     await gates.recover()
     await messenger.recover(START)
     await overtaken.arrive(len(READS))
-    await gates.step({("default", SHOP)}, [FAILURE], START + SECOND)
+    await gates.step([Touched("default", SHOP, START)], [FAILURE], START + SECOND)
     await messenger.announce(gates.unannounced)
     await messenger.send_due(START + SECOND)
     assert [(trip.transition, trip.run_id) for trip in await store.trips()] == [(Transition.FIRED, "r1")]

@@ -11,7 +11,7 @@ from unit.runtime.turns import a_while, until
 
 from pipeline.errors import PermanentError, TemporaryError
 from pipeline.model.result import Feedback
-from pipeline.model.span import Span
+from pipeline.model.span import Link, Span
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.runtime import intake as module
 from pipeline.runtime.clock import ManualClock
@@ -248,3 +248,18 @@ async def test_senders_hear_that_nothing_is_stored_when_the_intake_stops() -> No
     answers = await asyncio.gather(*requests, return_exceptions=True)
     assert [type(answer) for answer in answers] == [TemporaryError, TemporaryError]
     assert not world.intake.busy
+
+
+async def test_what_a_carrier_says_of_another_trace_is_stored_with_it_and_counted_as_folded_with_it() -> None:
+    said = {"annotations.0.annotation.name": "tone", "annotations.0.annotation.label": "thumbs_down"}
+    carrier = a_span("00000000000000f1", links=(Link("cd" * 16, "00000000000000c1"),), attributes=said)
+    async with a_world() as world:
+        world.store.let_go()
+        await world.intake.store([carrier])
+        (span, feedback) = world.store.stored
+        assert span == carrier
+        assert isinstance(feedback, Feedback)
+        assert (feedback.trace_id, feedback.span_id, feedback.value) == ("cd" * 16, "00000000000000c1", -1.0)
+        await until(lambda: world.handed)
+        world.intake.folded(len(world.handed[0]))
+        assert not world.intake.busy

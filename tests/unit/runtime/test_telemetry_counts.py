@@ -11,7 +11,6 @@ from collectors.otlp.decoding import Decoded
 from collectors.otlp.traces import TRACES
 from pipeline.model.result import Judgment, Outcome
 from pipeline.model.run import RunClass
-from pipeline.model.span import TRUNCATED_FIELDS
 from pipeline.runtime.telemetry import Metric, Telemetry
 
 JUDGMENT = Judgment(
@@ -54,8 +53,7 @@ def test_what_a_judgment_cost_is_counted_where_it_is_known(telemetry: Telemetry)
 
 
 def test_spans_that_are_not_whole_are_counted(telemetry: Telemetry) -> None:
-    cut = {TRUNCATED_FIELDS: ["attributes.a"]}
-    telemetry.exported(TRACES, Decoded((a_span(), a_span(attributes=cut), a_span(resource=cut)), rejected=1))
+    telemetry.exported(TRACES, Decoded((a_span(), a_span(), a_span()), rejected=1, truncated=2))
     assert telemetry.snapshot() == {
         "tracegrade.spans.received": 3,
         "tracegrade.spans.rejected": 1,

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 import pytest
 from assembly_law import grading
@@ -11,6 +12,7 @@ from worlds import T0, World, agent, model, span
 
 from collectors.dialects import read
 from pipeline.errors import PermanentError, TemporaryError
+from pipeline.model import ids
 from pipeline.model.result import Feedback
 from pipeline.model.run import RunClass
 from pipeline.model.span import Span, seal
@@ -21,6 +23,7 @@ from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from pipeline.runtime import guard
 from pipeline.runtime import owner as module
 from pipeline.runtime.clock import Times
+from pipeline.runtime.owner import TraceOwner
 from sinks.memory import MemoryStore
 
 GRADING = grading(sampling={"rate": 1.0})
@@ -182,6 +185,50 @@ async def test_what_was_on_its_way_for_long_is_read_back_although_the_clocks_wer
     await world.crash()
     await world.settle()
     assert len(world.store.live_runs()) == 1
+
+
+class Grown(OwnerWorld):
+    """A world in which there are two partitions since an hour before, and the first has a clock."""
+
+    def __init__(self, clock: int) -> None:
+        super().__init__()
+        if clock:
+            self.store.told_clocks[0] = (clock, clock)
+        self.since: list[int] = []
+        self.store.unfinished = self._unfinished  # type: ignore[method-assign]
+
+    async def _unfinished(self, buckets: Collection[int] = (), since_ns: int = 0) -> list[TraceKey]:
+        self.since.append(since_ns)
+        return await MemoryStore.unfinished(self.store, buckets, since_ns)
+
+    def _new_owner(self) -> TraceOwner:
+        owner = super()._new_owner()
+        return TraceOwner(self.store, self._assembly, owner._publish, self._telemetry, 2, (1,))
+
+    @property
+    def times(self) -> Times:
+        return Times({1: self.now}, self.now)
+
+
+IN_THE_SECOND: Final = next(number for number in range(9) if ids.bucket("default", trace_id(number)) % 2)
+
+
+async def test_a_start_after_partitions_grew_does_not_read_all_history() -> None:
+    world = Grown(T0 + DAY)
+    await world.crash()
+    assert world.since == [T0 + DAY - 5 * MINUTE - 15 * MINUTE]
+    assert await world.store.clocks() == {0: T0 + DAY, 1: T0 + DAY}
+
+
+@pytest.mark.parametrize("clock", [T0 + DAY, 0], ids=["after they grew", "when all is new"])
+async def test_an_old_backlog_of_a_new_partition_is_read_back_after_a_death_before_its_first_clock(clock: int) -> None:
+    world = Grown(clock)
+    world.now = T0 + DAY
+    await world.crash()
+    await world.arrive(a_trace(IN_THE_SECOND))
+    world.store.told_clocks[0] = (T0 + DAY, T0 + DAY)
+    await world.crash()
+    assert world.owner.open_traces == 1
 
 
 async def test_feedback_that_was_on_its_way_for_long_is_read_back_too() -> None:

@@ -39,6 +39,7 @@ SETTINGS = ChecksSettings.model_validate(
             {"name": "is_a_reply", "schema": {"type": "object", "required": ["status"]}},
             {"name": "has_fields", "fields": ["status", "order.id"]},
             {"name": "right_amount", "amount": {"after": "$", "equals": {"tool": "lookup", "field": "total"}}},
+            {"name": "names_refund", "matches": "R-[0-9]+", "gate": False},
             {"name": "no_promises", "banned": ["guaranteed"]},
             {"name": "in_german", "language": "de"},
             {"name": "keeps_secrets", "no_secret": True, "gate": False},

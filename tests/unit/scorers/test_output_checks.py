@@ -54,6 +54,8 @@ SCHEMA = {"type": "object", "required": ["status"], "properties": {"status": {"e
         ({"banned": ["100 % safe"]}, "This is 100 %\n safe", FAIL),
         ({"banned": ["straße"]}, "STRASSE 1", FAIL),
         ({"banned": ["a.c"]}, "abc", PASS),
+        ({"matches": "R-[0-9]+"}, "Your refund is R-77.", PASS),
+        ({"matches": "^R-[0-9]+$"}, "Your refund is R-77.", FAIL),
         ({"language": "de"}, "Ihre Erstattung ist erfolgt.", PASS),
         ({"language": "en"}, "Ihre Erstattung ist erfolgt.", FAIL),
         ({"language": "en"}, "Done.", UNKNOWN),
@@ -116,7 +118,9 @@ def test_the_last_success_of_the_tool_counts_and_a_later_failure_does_not() -> N
     assert outcome(rule, "$2.50", *calls) is PASS
 
 
-@pytest.mark.parametrize("rule", [{"json": "strict"}, {"fields": ["a"]}, {"banned": ["x"]}, {"no_secret": True}])
+@pytest.mark.parametrize(
+    "rule", [{"json": "strict"}, {"fields": ["a"]}, {"banned": ["x"]}, {"matches": "x"}, {"no_secret": True}]
+)
 def test_in_a_text_that_was_cut_absence_proves_nothing(rule: dict[str, Any]) -> None:
     result = score(rule, a_run(answer='{"a": [1, 2', flags=("truncated",)))
     assert result is not None
@@ -156,9 +160,10 @@ def test_the_contract_changes_with_the_rule_and_not_with_the_gate() -> None:
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ({}, "check mine holds 0 rules; write exactly one of json, schema, fields, amount, banned, language, no_secret"),
+        ({}, "check mine holds 0 rules; write exactly one of json, schema, fields, amount, matches, banned, language, no_secret"),
         ({"json": "strict", "banned": ["x"]}, "check mine holds 2 rules"),
         ({"schema": {"type": "objekt"}}, "this is no JSON Schema"),
+        ({"matches": "(?=x)"}, "no pattern that RE2 reads"),
         ({"banned": [" "]}, "a banned phrase is blank"),
         ({"language": "german"}, "write a code of ISO 639-1, such as en, de or zh"),
         ({"amount": {"equals": {"tool": "t"}}}, "write exactly one of after, such as `after: $`, and field"),

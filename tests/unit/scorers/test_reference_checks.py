@@ -201,6 +201,8 @@ def test_calls_that_nobody_captured_are_no_measurement(measure: Any) -> None:
         (MatcherKind.EQUALS, "paid", "paid.", FAIL),
         (MatcherKind.CONTAINS, "in full", "It is paid\nin full.", PASS),
         (MatcherKind.CONTAINS, "in full", "It is not paid in full.", PASS),
+        (MatcherKind.PATTERN, r"R-[0-9]+$", "Your refund is R-77", PASS),
+        (MatcherKind.PATTERN, r"^R-[0-9]+$", "Your refund is R-77", FAIL),
         (MatcherKind.JSON, '{"a": 1, "b": [2]}', '```json\n{"b": [2.0], "a": 1}\n```', PASS),
         (MatcherKind.JSON, '{"a": 1}', "a is 1", FAIL),
         (MatcherKind.NUMBER, "1234.5", "It comes to 1,234.50 in all.", PASS),

@@ -1,12 +1,15 @@
 """Which spans make which run."""
 
 import random
+from itertools import permutations
 
 import pytest
 from builders import T0, a_step, steps
 
+from pipeline.model.run import CloseReason
 from pipeline.model.step import Step, StepKind
 from pipeline.model.time import SECOND
+from pipeline.stages.close import AssembleSettings, Due, due
 from pipeline.stages.group import Group, group
 
 AGENT, MODEL, TOOL, CHAIN, ORCHESTRATION, IGNORED = (
@@ -117,6 +120,53 @@ def test_no_child_comes_before_its_parent_whatever_the_clocks_say() -> None:
 )
 def test_cycles_end(some: list[Step]) -> None:
     assert len(group(steps(*some))) == 1
+
+
+def test_what_hangs_in_a_cycle_joins_the_run_of_its_time() -> None:
+    cycle = [a_step("x", "y", TOOL), a_step("y", "x", TOOL, start_ns=T0 + 2), a_step("z", "y", MODEL), a_step("s", "s", TOOL)]
+    (found,) = group(steps(a_step("a", kind=AGENT), *cycle))
+    assert sorted(members(found)) == ["a", "s", "x", "y", "z"]
+    assert found.missing_parent
+
+
+def test_agents_in_and_below_a_cycle_are_grouped_alike_in_any_order() -> None:
+    some = [
+        a_step("x", "y", CHAIN),
+        a_step("y", "b", TOOL),
+        a_step("b", "x", AGENT),
+        a_step("c", "x", AGENT),
+        a_step("m", "c", MODEL),
+    ]
+    found = {tuple((one.head.span_id, tuple(members(one))) for one in group(steps(*order))) for order in permutations(some)}
+    assert len(found) == 1
+    assert sorted(span_id for one in found.pop() for span_id in one[1]) == ["b", "c", "m", "x", "y"]
+
+
+def test_an_agent_below_a_tool_waits_for_its_caller_while_the_span_above_the_tool_has_not_come() -> None:
+    sub, call = a_step("sub", "t", AGENT), a_step("t", "turn", TOOL)
+    assert [one.called for one in group(steps(sub, call))] == [True]
+    assert [one.called for one in group(steps(sub, call, a_step("turn", "never", CHAIN)))] == [True]
+    assert [one.called for one in group(steps(sub, a_step("t", kind=TOOL)))] == [False], "a server of tools has nobody above it"
+    assert [one.called for one in group(steps(sub, a_step("t", "never", TOOL, parent_is_remote=True)))] == [False]
+    (whole,) = group(steps(sub, call, a_step("turn", "a", CHAIN), a_step("a", "never", AGENT)))
+    assert (whole.head.span_id, whole.called) == ("a", False)
+
+
+def test_a_run_below_a_tool_closes_when_its_trace_is_idle_and_not_when_it_has_ended() -> None:
+    settings = AssembleSettings()
+    (found,) = group(steps(a_step("sub", "t", AGENT), a_step("t", "never", TOOL)))
+    assert due(found, settings) == Due(T0 + 2 * SECOND + settings.idle_timeout, CloseReason.IDLE)
+    last = T0 + 100 * SECOND
+    assert due(found, settings, trace_received_ns=last) == Due(last + settings.idle_timeout, CloseReason.IDLE)
+
+
+def test_five_thousand_runs_with_lost_spans_and_ten_thousand_nested_agents_are_grouped_in_linear_time() -> None:
+    """Minutes, if each agent climbed to the top or each lost span asked every run."""
+    nested = [a_step("0", kind=AGENT), *(a_step(str(n), str(n - 1), AGENT) for n in range(1, 10_000))]
+    assert heads(group(steps(*nested))) == ["0"]
+    runs = [a_step(f"a{n:05}", "never", AGENT, start_ns=T0 + n) for n in range(5000)]
+    lost = [a_step(f"t{n:05}", f"lost{n}", TOOL, start_ns=T0 + n) for n in range(5000)]
+    assert [members(one) for one in group(steps(*runs, *lost))] == [[f"a{n:05}", f"t{n:05}"] for n in range(5000)]
 
 
 def test_ten_thousand_spans_in_a_chain_are_grouped_without_recursion() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from assembly_law import grading
+from recordings import CORPORA
 from worlds import World
 
 from collectors.otlp import protobuf
@@ -93,10 +94,8 @@ def _outcome(error: str | None, wanted: dict[str, Any]) -> bool | None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_trace_gives_the_expected_runs(name: str) -> None:
-    folder = SCENARIOS / name
-    expected = json.loads((folder / "expected.json").read_text())
-    (path,) = folder.glob("spans.*")
-    runs, none = runs_of_file(path)
+    expected = json.loads((SCENARIOS / name / "expected.json").read_text())
+    runs, none = runs_of_file(CORPORA / expected["source"])
     by_request = {(run.steps[0].start_ns, run.run_id): run for run in runs}
     assert len(runs) == len(expected["runs"])
     for run, wanted in zip([by_request[key] for key in sorted(by_request)], expected["runs"], strict=True):

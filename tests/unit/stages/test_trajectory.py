@@ -209,6 +209,14 @@ def test_calls_stand_in_the_order_in_which_they_were_executed_or_else_asked_for(
     assert [call.name for call in run.tool_calls] == ["never", "early", "late"]
 
 
+def test_calls_that_begin_at_the_same_time_stand_in_the_order_in_which_they_were_asked_for() -> None:
+    first, second = ToolCall("first", "c1", {}), ToolCall("second", "c2", {})
+    both = (tool(5, ToolCall("second", "c2"), name="a"), msgspec.structs.replace(tool(5, ToolCall("first", "c1")), span_id="z"))
+    assert [call.name for call in run_of(desk(), model(1, first, second), *both).tool_calls] == ["first", "second"]
+    alone = run_of(desk(), *both).tool_calls
+    assert [call.name for call in alone] == ["second", "first"]
+
+
 # The answer
 
 
@@ -364,6 +372,29 @@ def test_a_model_call_that_two_instrumentations_saw_is_one_completed_by_both() -
     inner = a_step("inner", outer.span_id, MODEL, usage=Usage(10, 1), output=(Message("assistant", "Hi."),))
     run = run_of(desk(), outer, a_step("wrap", outer.span_id, CHAIN), inner)
     assert (run.model_calls, run.usage, run.models, run.answer) == (1, Usage(10, 1), ("m",), "Hi.")
+
+
+def test_what_only_the_inner_of_two_spans_knows_of_the_tokens_of_a_call_counts() -> None:
+    outer = model(1, "Hi.", usage=Usage(10, 1))
+    run = run_of(desk(), outer, a_step("inner", outer.span_id, MODEL, usage=Usage(99, 99, 5)))
+    assert run.usage == Usage(10, 1, 5)
+
+
+def test_a_call_that_two_instrumentations_saw_is_completed_by_the_inner_one() -> None:
+    outer = tool(3, ToolCall("refund", arguments={"order": 7}, result="no such order"))
+    inner = tool(4, ToolCall("refund", "c1", error="ValueError: no such order"), parent=outer.span_id)
+    run = run_of(desk(), model(1, REFUND), outer, inner)
+    assert run.tool_calls == (ToolCall("refund", "c1", {"order": 7}, result="no such order", error="ValueError: no such order"),)
+    again = tool(5, ToolCall("refund", "c1", result="paid"), parent=outer.span_id)
+    assert run_of(desk(), model(1, REFUND), outer, inner, again).tool_calls[0].error is None
+
+
+def test_content_is_missing_only_where_no_step_has_it() -> None:
+    asked, silent = ToolCall("refund", "c1", {"order": 7}), ToolCall("refund", "c1")
+    known = run_of(desk(), model(1, asked), tool(3, silent, flags=("no_content",)), model(5, "Done.", told=(told("paid", "c1"),)))
+    assert known.flags == ()
+    assert run_of(desk(), model(1, "Hi."), tool(3, ToolCall("refund"), flags=("no_content",))).flags == ("no_content",)
+    assert run_of(desk(), model(1, flags=("no_content",)), model(2, "Hi.")).flags == ("no_content",)
 
 
 def test_model_calls_beside_a_head_that_is_one_are_calls_of_their_own() -> None:

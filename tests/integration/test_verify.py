@@ -1,0 +1,170 @@
+"""Stored scores made again from stored inputs: equal, or what differs is named."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from recordings import PROJECT, arrived, recordings
+
+from collectors.dialects import read
+from collectors.dialects.plug_ins import installed
+from pipeline.apps.explain.explanation import explained
+from pipeline.apps.explain_command import facts_of
+from pipeline.apps.verify_commands import lines, verifier_of
+from pipeline.config.grading import contracts, grading_of
+from pipeline.config.store import StoreSettings
+from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model import log_record, span
+from pipeline.model.log_record import LogRecord
+from pipeline.model.span import Span
+from pipeline.model.time import DAY
+from pipeline.model.version import TraceVersion
+from pipeline.stages.assemble import TraceState
+from pipeline.stages.close import AssembleSettings
+from pipeline.stages.turn import Assembly, turn
+from pipeline.stages.verify import Cause, Verification
+from sinks.clickhouse.store import Store
+
+POLICY = {"name": "one_refund", "at_most": {"tool": "issue_refund", "times": 1, "per": "order_id"}}
+
+
+FRAMEWORKS = ("live/openai-agents", "live/adk", "live/openai-v2")
+
+
+def settings(path: Path, most: int = 1, weight: str = "support") -> TracegradeSettings:
+    policy = {**POLICY, "at_most": {**POLICY["at_most"], "times": most}}  # type: ignore[dict-item]
+    return TracegradeSettings.model_validate(
+        {"store": {"path": path}, "agents": {"default": {"rubric": weight, "checks": {"policies": [policy]}}}}
+    )
+
+
+def renamed(one: Span | LogRecord, copy: int) -> Span | LogRecord:
+    """The same fact in a trace of its own."""
+    trace_id = f"{copy:04x}{one.trace_id[4:]}"
+    if isinstance(one, Span):
+        return span.seal(msgspec.structs.replace(one, trace_id=trace_id))
+    return log_record.seal(msgspec.structs.replace(one, trace_id=trace_id))
+
+
+async def graded(store: Store, made: TracegradeSettings, copies: int) -> None:
+    """Store recorded traces and what grading makes of them."""
+    assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(made))
+    await store.insert_contracts(contracts(made))
+    for copy in range(copies):
+        facts = [renamed(one, copy) for folder in FRAMEWORKS for path in recordings(folder) for one in arrived(path)]
+        await store.insert_spans([one for one in facts if isinstance(one, Span)])
+        await store.insert_log_records([one for one in facts if isinstance(one, LogRecord)])
+        traces: dict[str, list[Span | LogRecord]] = {}
+        for one in facts:
+            traces.setdefault(one.trace_id, []).append(one)
+        await store.write([version for one in traces.values() if (version := _version(assembly, one)) is not None])
+
+
+def _version(assembly: Assembly, facts: list[Span | LogRecord]) -> TraceVersion | None:
+    state = TraceState(PROJECT, facts[0].trace_id)
+    state.add(facts)
+    now = state.last_received_ns + 2 * DAY
+    return turn(state, now, now, assembly).version
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("verify")
+
+
+@pytest.fixture(scope="module")
+def store(folder: Path) -> Iterator[Store]:
+    opened = Store.open(StoreSettings(path=folder))
+    asyncio.run(graded(opened, settings(folder), copies=1))
+    yield opened
+    asyncio.run(opened.close())
+
+
+async def verified(store: Store, made: TracegradeSettings, limit: int = 2000) -> list[Verification]:
+    return await verifier_of(made, store).latest(PROJECT, limit)
+
+
+async def test_what_is_stored_comes_out_again(store: Store, folder: Path) -> None:
+    found = await verified(store, settings(folder))
+    assert len(found) > 40
+    assert [one for one in found if not one.equal] == []
+    assert sum(one.scores for one in found) > 5 * len(found)
+
+
+async def test_another_policy_is_named_as_the_part_of_the_contract_that_differs(store: Store, folder: Path) -> None:
+    found = await verified(store, settings(folder, most=2))
+    assert not any(one.equal for one in found)
+    for one in found:
+        assert {each.cause for each in one.differences} == {Cause.CONTRACT}
+        said = {each.what: (each.stored, each.again) for each in one.differences}
+        assert said["one_refund: check_definition.times"] == ("1", "2")
+        assert "verdict: check_definition.gates.one_refund" in said
+
+
+async def test_another_rubric_is_named(store: Store, folder: Path, tmp_path: Path) -> None:
+    shipped = (Path(__file__).parents[2] / "pipeline" / "judges" / "rubrics" / "support.yaml").read_text("utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(shipped.replace('weight: "0.35"', 'weight: "0.30"').replace('weight: "0.10"', 'weight: "0.15"'), "utf-8")
+    found = await verified(store, settings(folder, weight=str(mine)))
+    assert not any(one.equal for one in found)
+    for one in found:
+        assert "verdict: rubric_hash" in {each.what for each in one.differences}
+
+
+def altered_rows(store: Store, table: str, where: str, change: str) -> None:
+    """Change rows by hand, as somebody with access to the database could."""
+    store._folds._database.command(f"ALTER TABLE {table} UPDATE {change} WHERE {where} SETTINGS mutations_sync = 1")
+
+
+async def test_an_input_that_was_changed_by_hand_is_named(store: Store, folder: Path) -> None:
+    run = (await store.scoreboard(PROJECT, 1))[0]
+    (before,) = [await verifier_of(settings(folder), store).one(PROJECT, run.run_id)]
+    assert before.equal
+    changed = (await store.load([(PROJECT, run.trace_id)]))[PROJECT, run.trace_id].spans[0]
+    altered_rows(store, "spans", f"span_id = '{changed.span_id}' AND trace_id = '{run.trace_id}'", "status_message = 'fine'")
+    after = await verifier_of(settings(folder), store).one(PROJECT, run.run_id)
+    assert [(each.cause, each.what) for each in after.differences if each.cause is Cause.INPUT] == [
+        (Cause.INPUT, f"span {changed.span_id}")
+    ]
+    told = list(lines(msgspec.to_builtins([after], str_keys=True)))
+    assert told[0] == f"{run.run_id}: not equal"
+    altered_rows(
+        store,
+        "spans",
+        f"span_id = '{changed.span_id}' AND trace_id = '{run.trace_id}'",
+        f"status_message = '{changed.status_message}'",
+    )
+
+
+async def test_a_score_that_was_changed_by_hand_is_named(store: Store, folder: Path) -> None:
+    run = (await store.scoreboard(PROJECT, 1))[0]
+    altered_rows(store, "results", f"run_id = '{run.run_id}' AND dimension = 'answer_present'", "reason = 'because'")
+    after = await verifier_of(settings(folder), store).one(PROJECT, run.run_id)
+    assert [(each.cause, each.what, each.stored) for each in after.differences] == [
+        (Cause.SCORE, "answer_present: reason", "because")
+    ]
+    altered_rows(store, "results", f"run_id = '{run.run_id}' AND dimension = 'answer_present'", "reason = ''")
+
+
+async def test_a_stored_run_can_be_explained_from_what_the_api_says_of_it(store: Store) -> None:
+    line = (await store.scoreboard(PROJECT, 1))[0]
+    told = msgspec.json.decode(msgspec.json.encode(await facts_of(store, PROJECT, line.run_id)))
+    spans, records = msgspec.convert(told["spans"], list[Span]), msgspec.convert(told["log_records"], list[LogRecord])
+    explanation = explained(spans, records, installed())
+    assert line.run_id in {note.run.run_id for note in explanation.runs}
+    assert all(span.seal(one).content_hash == one.content_hash for one in spans)
+
+
+@pytest.mark.real
+async def test_a_thousand_runs_are_equal(tmp_path: Path) -> None:
+    opened = Store.open(StoreSettings(path=tmp_path))
+    try:
+        await graded(opened, settings(tmp_path), copies=16)
+        found = await verified(opened, settings(tmp_path), limit=1000)
+    finally:
+        await opened.close()
+    print("", *lines(msgspec.to_builtins(found)), sep="\n")  # noqa: T201 - counts for a reader
+    assert len(found) == 1000
+    assert all(one.equal for one in found)
