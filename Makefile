@@ -42,7 +42,7 @@ up: setup  ## run the embedded pipeline on ./tracegrade-data
 
 # Three processes, whatever the cores: all that need the broker are in one of them, and mostly wait.
 test: $(VENV)/.develop  ## run all tests but the long ones
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not real and not faults_full" $(PYTEST)
+	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not real and not faults_full" $(PYTEST)
 
 real: $(VENV)/.develop  ## run the long tests on real parts, faults among them
 	@$(BIN)/python -m pytest -m real $(PYTEST)

@@ -2,6 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -9,6 +12,7 @@ from clickhouse_front import Front
 from hypothesis import settings
 from kafka_broker import Broker
 from machine import UnavailableError
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long one example takes says more of the machine than of the code
@@ -17,23 +21,34 @@ LONGEST = ("test_two_runtimes", "test_bridge", "test_compose_commands", "test_ki
 """Modules that take minutes, the longest first: they begin first, so that no process of the tests is left with one at the end."""
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests, and say which of them run in one process: all on the broker, so that there is one; and those of a module.
+    """Order the tests."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: not _on_the_broker(item.path))
+
+
+@cache
+def _on_the_broker(module: Path) -> bool:
+    return "pytest.mark.kafka" in module.read_text(encoding="utf-8")
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Says which tests run in one process: all on the broker, so that there is one; and those of a module, which share what it starts.
 
     Laws share nothing that is started, and each of them takes long enough to go wherever there is room.
     """
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
-    items.sort(key=lambda item: not _on_the_broker(item))
-    for item in items:
-        if _on_the_broker(item):
-            item.add_marker(pytest.mark.xdist_group("broker"))
-        elif item.path.parent.name != "laws":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = self.config.rootpath / nodeid.partition("::")[0]
+        if _on_the_broker(module):
+            return "broker"
+        return nodeid if module.parent.name == "laws" else str(module)
 
 
-def _on_the_broker(item: pytest.Item) -> bool:
-    return item.get_closest_marker("kafka") is not None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    """Schedule them so, where there are several processes."""
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from pipeline.apps import served
 
 PATIENCE_S = 60
+COMMAND_S = 240
+"""What a command may take: a whole demo is 20 s of work on a machine of its own."""
 
 
 class Said(NamedTuple):
@@ -43,7 +45,7 @@ def tracegrade(*arguments: str | Path, environment: Mapping[str, str] | None = N
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=PATIENCE_S,
+        timeout=COMMAND_S,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **(environment or {})},
         cwd=cwd,

@@ -44,10 +44,11 @@ def test_a_span_and_a_resource_at_their_limits_are_stored_over_kafka_as_they_are
     body = message.SerializeToString()
     key = cluster.project, TRACE_ID.hex()
     with (
-        cluster.worker("assemble"),
+        cluster.worker("assemble") as worker,
         cluster.collector() as (_, http, _),
         closing(connect(cluster.settings.store, {})) as database,
     ):
+        worker.says("working")  # so that its tables are there
         sent = urllib.request.Request(f"{http}/v1/traces", data=body, headers={"Content-Type": "application/x-protobuf"})  # noqa: S310
         with urllib.request.urlopen(sent) as answer:  # noqa: S310
             assert answer.read() == b""
