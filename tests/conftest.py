@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import logging
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -83,3 +84,6 @@ def _logs_of_its_own() -> Iterator[None]:
     """A test that configures logs writes to what was its stderr; the next one has another."""
     yield
     structlog.reset_defaults()
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if type(one) is logging.StreamHandler]:  # pytest's own are subclasses
+        root.removeHandler(handler)

@@ -40,7 +40,8 @@ def log_to_stderr(level: str = "info") -> None:
     structlog.configure(
         processors=[*known, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # A line is one write: what a library's thread says at that moment must not come between a line and its end.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)

@@ -123,3 +123,30 @@ def test_a_library_that_repeats_itself_is_heard_now_and_then() -> None:
     assert heard == ["Unable connect to broker 0", "Unable connect to broker 1 (99 more like it before)"]
     other = logging.LogRecord("aiokafka", logging.ERROR, "", 0, "Fetch failed", (), None)
     assert seldom.filter(other)
+
+
+class Written:
+    """A stderr that knows what was written at once."""
+
+    def __init__(self) -> None:
+        self.writes: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.writes.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+
+def test_a_line_is_one_write_whoever_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = Written()
+    monkeypatch.setattr("sys.stderr", stderr)
+    log_to_stderr()
+    structlog.get_logger().info("ours")
+    logging.getLogger("librdkafka").warning("theirs")
+    assert [json.loads(text)["event"] for text in stderr.writes] == ["ours", "theirs"]
+    assert all(text.endswith("\n") for text in stderr.writes)
