@@ -94,7 +94,7 @@ def compiled(pattern: str) -> Pattern:
 class PatternSet:
     """Several patterns, looked for in one pass."""
 
-    def __init__(self, patterns: Sequence[str] | Sequence[bytes]) -> None:
+    def __init__(self, patterns: Sequence[str | bytes]) -> None:
         """Compile; without any, nothing is ever found. ``bytes`` are matched byte by byte, whatever they mean."""
         options = _options()
         options.max_mem = _SET_MEMORY

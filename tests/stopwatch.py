@@ -1,4 +1,8 @@
-"""Time that the load of a machine does not lengthen, for bounds that a product is held to."""
+"""Time that the load of a machine does not lengthen, for bounds that a product is held to.
+
+Tests run three at a time: what the clock says there is up to three times what a test takes by itself. The clock alone decides in
+``integration/test_worst_requests.py``, which has the machine for itself.
+"""
 
 import time
 

@@ -18,7 +18,7 @@ from pipeline.errors import PermanentError
 
 _SMALLEST: Final = 2
 """Bytes of the smallest item, in both encodings."""
-_OBJECTS: Final = 40
+_OBJECTS: Final = 200
 """Objects or commas of JSON for each item that may be sent; with attributes as people write them, no 64 MiB hold as many."""
 _OTHERS: Final = 4
 """Other fields around the items for each item that may be sent."""

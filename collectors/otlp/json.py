@@ -10,6 +10,7 @@ import msgspec
 from collectors.otlp.decoding import Codec, Decoded, Origin, read_groups
 from collectors.otlp.json_parts import attributes, enum, hex_id, integer, opened, part, resource, scope, wrapping
 from collectors.otlp.span_decoding import SpanReader, accept, event_at, link_to
+from collectors.otlp.values import EVENT, count
 from collectors.otlp.wire import Envelope, WireSpan
 from collectors.redaction.redactor import Redactor
 from pipeline.model.span import Span
@@ -37,6 +38,8 @@ def decode(body: bytes, project: str, received_ns: int, redactor: Redactor | Non
 def _span(raw: msgspec.Raw, origin: Origin) -> Span:
     span = part(_span_decoder, raw, "a span")
     status = span.status
+    if span.events or span.links:
+        count(EVENT * (len(span.events or ()) + len(span.links or ())))
     return accept(
         origin,
         trace_id=hex_id(span.trace_id, "traceId"),

@@ -4,10 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from collectors.otlp.values import MENDED, count
+
 _DEEPEST: Final = 200
 """Braces and brackets around a value. What :data:`~.mending.MAX_DEPTH` allows has at most 140; parsers give up at a thousand."""
-MAX_OBJECTS: Final = 2**22
+MAX_OBJECTS: Final = 2**21
 """Objects of a span: more of them would take many times the memory that they were sent in (R19)."""
+_MARKS: Final = 2
+"""Quotation marks for each of them; attributes have more."""
 _SURROGATES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -18,6 +22,8 @@ _STRUCTURE: Final = re.compile(rb'"(?:[^"\\]+|\\.)*\\?(?:"|\Z)|([\[{])|([\]}])',
 
 def mended(body: bytes) -> bytes:
     """Return the JSON with U+FFFD for what is not Unicode (half a surrogate pair, bytes that are not UTF-8), and null for what is too deep."""
+    brackets, marks = (sum(map(body.count, some)) for some in ((b"[", b"{", b"]", b"}"), (b'"', b"\\")))
+    count(len(body) // MENDED + brackets + marks // 2)
     body = body.decode("utf-8", "replace").encode()
     return _shallow(_SURROGATES.sub(_mend, body))
 
@@ -55,4 +61,8 @@ def is_too_wide(part: bytes) -> bool:
     """Whether there are more than :data:`MAX_OBJECTS` objects."""
     if part.count(b"{") <= MAX_OBJECTS:
         return False
-    return sum(token[0] == b"{" for token in _STRUCTURE.finditer(part)) > MAX_OBJECTS
+    # Braces in texts do not count. With what is escaped gone, every second piece between quotation marks is a text.
+    bare = part.replace(rb"\\", b"").replace(rb"\"", b"")
+    if bare.count(b'"') > _MARKS * MAX_OBJECTS:
+        return True
+    return sum(piece.count(b"{") for piece in bare.split(b'"')[::2]) > MAX_OBJECTS

@@ -3,7 +3,7 @@
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from collectors.otlp.decoding import BadSpanError, Group
 from collectors.otlp.json_mending import MAX_OBJECTS, is_too_wide, mended
 from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
+from collectors.otlp.values import ATTRIBUTE, BYTES, IN_SNAKE_CASE, count
 from collectors.otlp.wire import AnyValue, Envelope, KeyValue, Resource, Scope, in_snake_case, request_decoder, snake_to_camel
 from pipeline.errors import PermanentError
 from pipeline.model.span import Attributes, bytes_value
@@ -55,7 +56,10 @@ def _opened(body: bytes, envelope: Envelope) -> Any:
 def _request(body: bytes, envelope: Envelope) -> Any:
     # A quotation mark that is not escaped ends a key or a text: bodies without such a key skip the costly way.
     written_so = in_snake_case(envelope)[0].rpartition("_")[2]
-    return request_decoder(envelope).decode(snake_to_camel(body) if f'_{written_so}"'.encode() in body else body)
+    if f'_{written_so}"'.encode() in body:
+        count(len(body) // IN_SNAKE_CASE)
+        body = snake_to_camel(body)
+    return request_decoder(envelope).decode(body)
 
 
 def wrapping(envelope: Envelope) -> Callable[[Group[msgspec.Raw]], bytes]:
@@ -138,9 +142,12 @@ def enum(value: float | str | None, names: dict[str, int], field: str) -> int:
     return integer(value, field)
 
 
-def attributes(pairs: Iterable[KeyValue | None] | None, depth: int = 0) -> Attributes:
+def attributes(pairs: Sequence[KeyValue | None] | None, depth: int = 0) -> Attributes:
     """Return the attributes; of a key that is there twice the last counts (O17)."""
-    return {pair.key or "": value(pair.value, depth) for pair in pairs or () if pair is not None}
+    if not pairs:
+        return {}
+    count(ATTRIBUTE * len(pairs))
+    return {pair.key or "": value(pair.value, depth) for pair in pairs if pair is not None}
 
 
 def value(some: AnyValue | None, depth: int = 0) -> Any:
@@ -154,6 +161,7 @@ def value(some: AnyValue | None, depth: int = 0) -> Any:
     if some.double_value is not None:
         return _double(some.double_value)
     if some.bytes_value is not None:
+        count(len(some.bytes_value) // BYTES)
         return bytes_value(_bytes(some.bytes_value))
     return _nested(some, depth + 1) if some.array_value or some.kvlist_value else some.bool_value
 
@@ -162,6 +170,7 @@ def _nested(some: AnyValue, depth: int) -> list[Any] | Attributes | str:
     if depth > MAX_DEPTH:
         return TOO_DEEP
     if some.array_value:
+        count(len(some.array_value.values or ()))
         return [value(item, depth) for item in some.array_value.values or ()]
     return attributes(some.kvlist_value.values if some.kvlist_value else None, depth)
 

@@ -6,6 +6,8 @@ refused comes here, so nothing that is well costs more for it.
 
 from typing import Final, TypeAlias
 
+from collectors.otlp.values import MENDED, count
+
 MAX_DEPTH: Final = 32
 """How deep arrays and key-value lists may nest (reliability S11). The protobuf parser's own limit is just above."""
 TOO_DEEP: Final = f"[tracegrade: nested deeper than {MAX_DEPTH} levels]"
@@ -57,6 +59,7 @@ def _mended(raw: memoryview, fields: Fields, depth: int) -> bytes:
     kept: list[bytes | memoryview] = []
     at = 0
     while at < len(raw):
+        count(1)
         start = at
         tag, at = varint(raw, at)
         if tag & 7 == _LENGTH:
@@ -77,6 +80,7 @@ def _field(tag: int, body: memoryview, fields: Fields, depth: int) -> tuple[byte
         return _written(tag), _written(len(body)), body
     inner = fields[number]
     if inner is None:
+        count(len(body) // MENDED)
         clean = bytes(body).decode("utf-8", "replace").encode()
     elif inner is _LIST or inner is _MAP:
         if depth == MAX_DEPTH:

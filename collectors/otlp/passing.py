@@ -20,6 +20,7 @@ from collectors.otlp.protobuf_parts import opened
 from collectors.otlp.signal import Encoding, Signal
 from collectors.otlp.span_decoding import SpanReader, check_event, check_link, check_span
 from collectors.otlp.traces import TRACES
+from collectors.otlp.values import ATTRIBUTE, EVENT, count
 from collectors.redaction.redactor import Counts, Redactor
 from pipeline.model.span import TRUNCATED_FIELDS, Span
 
@@ -89,6 +90,7 @@ class Passer(Rewriter[bytes]):
             span = trace_pb2.Span.FromString(raw)
         except DecodeError:
             return super().read(raw)  # which mends it, or says what is wrong
+        count(EVENT * (len(span.events) + len(span.links)) + ATTRIBUTE * len(span.attributes))
         if _may_be_too_much(raw) and not _is_within_limits(span):
             return super().read(raw)
         return Part(self._resource, self._scope, raw, self._project, _checked(span), self._received_ns)

@@ -9,6 +9,7 @@ from collectors.otlp.mending import SPAN
 from collectors.otlp.protobuf_parts import attributes, opened, parsed, resource, scope, wrapped
 from collectors.otlp.span_decoding import SpanReader, accept, event_at, link_to
 from collectors.otlp.trimming import OF_SPAN
+from collectors.otlp.values import EVENT, count
 from collectors.redaction.redactor import Redactor
 from pipeline.model.span import Span
 
@@ -31,6 +32,8 @@ def _span(raw: bytes, origin: Origin) -> Span:
     status = span.status
     # Most spans have neither events nor links, and asking is quicker than iterating.
     events, links = span.events, span.links
+    if events or links:
+        count(EVENT * (len(events) + len(links)))
     return accept(
         origin,
         trace_id=span.trace_id,

@@ -1,6 +1,6 @@
 """Parts of OTLP in protobuf that every signal has: the envelope, resources, scopes, attributes and values."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isfinite, isnan
 from operator import itemgetter
@@ -14,6 +14,7 @@ from collectors.otlp.decoding import MAX_TIME, MAX_UINT32, BadSpanError, Group
 from collectors.otlp.envelope import Request
 from collectors.otlp.mending import MAX_DEPTH, RESOURCE, SCOPE, TOO_DEEP, Fields, MendError, mended
 from collectors.otlp.trimming import OF_RESOURCE, OF_SCOPE, TooWideError, trimmed
+from collectors.otlp.values import ATTRIBUTE, BYTES, count
 from pipeline.errors import PermanentError
 from pipeline.model.span import Attributes, bytes_value
 
@@ -95,8 +96,9 @@ def _parsed(message: type[Whole], raw: bytes, fields: Fields) -> Whole:
         return message.FromString(mended(raw, fields))
 
 
-def attributes(pairs: Iterable[KeyValue], depth: int = 0) -> Attributes:
+def attributes(pairs: Sequence[KeyValue], depth: int = 0) -> Attributes:
     """Return the attributes; of a key that is there twice the last counts (O17)."""
+    count(ATTRIBUTE * len(pairs))
     found: Attributes = {}
     for pair in pairs:
         one = pair.value
@@ -119,12 +121,14 @@ def value(some: AnyValue, depth: int = 0) -> Any:  # noqa: PLR0911 - one return 
         case "array_value":
             if depth == MAX_DEPTH:
                 return TOO_DEEP
+            count(len(some.array_value.values))
             return [value(item, depth + 1) for item in some.array_value.values]
         case "kvlist_value":
             if depth == MAX_DEPTH:
                 return TOO_DEEP
             return attributes(some.kvlist_value.values, depth + 1)
         case "bytes_value":
+            count(len(some.bytes_value) // BYTES)
             return bytes_value(some.bytes_value)
         case _:  # empty, or an index into a table that only profiles carry (O16)
             return None

@@ -13,6 +13,7 @@ from collectors.otlp.in_flight import Hold, InFlight
 from collectors.otlp.keys import Keys
 from collectors.otlp.quota import Quotas
 from collectors.otlp.signal import AnySignal, Encoding, ItemStore, Reply
+from collectors.otlp.values import at_most
 from collectors.redaction.redactor import Counts, Redactor
 from pipeline.config.receiver import MEBIBYTE, ReceiverSettings
 from pipeline.errors import PermanentError, TemporaryError
@@ -170,8 +171,9 @@ class Receiver:
         return Reply(read.rejected, read.message)
 
     def _read(self, signal: AnySignal, body: bytes, encoding: Encoding, project: str, received_ns: int) -> Decoded[Any]:
-        body = check_breadth(signal, body, encoding, self.settings.max_spans)
-        return signal.decoders[encoding](body, project, received_ns, self._redactor)
+        with at_most(self.settings.max_values):
+            body = check_breadth(signal, body, encoding, self.settings.max_spans)
+            return signal.decoders[encoding](body, project, received_ns, self._redactor)
 
     def _refuse_in_trouble(self) -> None:
         if self._stopping:

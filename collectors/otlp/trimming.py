@@ -9,8 +9,9 @@ from typing import Final
 
 from collectors.otlp.fitting import MAX_ATTRIBUTES, MAX_EVENTS, MAX_LINKS, OWN
 from collectors.otlp.mending import MAX_DEPTH, Fields, MendError, after, varint
+from collectors.otlp.values import count
 
-MAX_FIELDS: Final = 2**21
+MAX_FIELDS: Final = 2**20
 """Fields of a span, resource or log record, those within them not counted."""
 MAX_VALUES: Final = 2**20
 """Fields and values within those that are kept."""
@@ -29,6 +30,10 @@ _DEEPEST: Final = 3 * MAX_DEPTH + 8
 """Messages within messages that are looked into: the parser refuses what is deeper, before it has taken memory for it."""
 _LENGTH: Final = 2
 _VARINT_GOES_ON: Final = 0x80
+_SHORT: Final = {0: 0, _LENGTH: 1}
+"""Kinds of fields that have one byte more, or as many as that byte says."""
+_STEPPED: Final = 2
+"""Fields that are stepped over in the time that it takes to make one value."""
 
 
 class TooWideError(Exception):
@@ -56,14 +61,19 @@ def trimmed(raw: bytes, most: Mapping[int, int], fields: Fields) -> tuple[bytes,
 def _first_fields(raw: bytes, most: Mapping[int, int], left_out: Counter[int]) -> bytes:
     left = dict(most)
     kept: list[bytes] = []
-    at = begin = count = 0
+    at = begin = fields = 0
     while at < len(raw):
-        count += 1
-        if count > MAX_FIELDS:
+        fields += 1
+        if fields > MAX_FIELDS:
             raise TooWideError(f"more than {MAX_FIELDS} fields")
         start = at
-        tag, size, at = header(raw, at)
-        at += size
+        tag, size = raw[at], raw[at + 1]
+        # Written out where it is passed a million times.
+        if (tag | size) < _VARINT_GOES_ON and tag & 7 in _SHORT:
+            at += 2 + _SHORT[tag & 7] * size
+        else:
+            tag, size, at = header(raw, at)
+            at += size
         number = tag >> 3
         if number in left:
             left[number] -= 1
@@ -71,7 +81,8 @@ def _first_fields(raw: bytes, most: Mapping[int, int], left_out: Counter[int]) -
                 if begin < start:
                     kept.append(raw[begin:start])
                 begin = at
-                left_out[number] += 1
+    left_out.update({number: -room for number, room in left.items() if room < 0})
+    count(fields // _STEPPED)
     return b"".join([*kept, raw[begin:]]) if left_out else raw
 
 
@@ -79,18 +90,23 @@ def _values(raw: bytes, fields: Fields) -> int:
     """Return how many fields and values there are within a message, or some number above the limit."""
     if len(raw) <= 2 * MAX_VALUES:
         return 0  # the smallest has two bytes
-    count = 0
+    found = 0
     waiting = [(0, len(raw), fields, 0)]
-    while waiting and count <= MAX_VALUES:
+    while waiting and found <= MAX_VALUES:
         at, end, known, depth = waiting.pop()
-        while at < end and count <= MAX_VALUES:
-            count += 1
-            tag, size, at = header(raw, at)
+        while at < end and found <= MAX_VALUES:
+            found += 1
+            tag, size = raw[at], raw[at + 1]
+            if (tag | size) < _VARINT_GOES_ON and tag & 7 == _LENGTH:
+                at += 2
+            else:
+                tag, size, at = header(raw, at)
             inner = known.get(tag >> 3)
             if size and inner is not None and depth < _DEEPEST:
                 waiting.append((at, at + size, inner, depth + 1))
             at += size
-    return count
+    count(found // _STEPPED)
+    return found
 
 
 def header(raw: bytes, at: int) -> tuple[int, int, int]:

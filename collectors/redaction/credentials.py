@@ -26,7 +26,7 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
-from collectors.redaction.finder import START, Finder, pattern, several
+from collectors.redaction.finder import NUMBERS, START, Finder, pattern, several, shortened
 from pipeline.config.redaction import Detector
 from pipeline.patterns import Region
 
@@ -52,15 +52,18 @@ _PLUGINS: Final[dict[Detector, type[RegexBasedDetector]]] = {
 }
 _HINTS: Final = {
     Detector.ARTIFACTORY: r"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}",
-    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|aws.{0,20}?(?:key|pw|pass|token)",
+    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|aws.{0,20}?(?:key|pw|pass|token)",
     Detector.AZURE: r"AccountKey=",
     Detector.BASIC_AUTH: r"[^\s@]@[^\s@]",
+    Detector.DISCORD: r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{8}",
+    Detector.MAILCHIMP: r"[0-9a-z]-us[0-9]",
     Detector.NPM: r"_authToken",
     Detector.SLACK: r"(?i)xox[abposr]-[0-9]|hooks\.slack\.com",
+    Detector.TELEGRAM: r"\d{8}:[0-9A-Za-z_-]{8}",
 }
-"""Where a pattern has quotes or slashes, which JSON may escape."""
+"""Where a pattern has quotes or slashes, which JSON may escape; or begins with what any text may have, and says later what it is."""
 _IN_BYTES: Final = {
-    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|aws.{0,80}?(?:key|pw|pass|token)",
+    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|aws.{0,80}?(?:key|pw|pass|token)",
     Detector.BASIC_AUTH: r"/[^\s/@]*:[^\s/]+@",
 }
 """Among other bytes a character can have four of them, and half of all requests have an ``@`` in an id."""
@@ -103,10 +106,12 @@ def credentials() -> Iterator[Finder]:
     for name, plugin in _PLUGINS.items():
         found = [_of_library(name, place, one) for place, one in enumerate(plugin().denylist)]
         if name is Detector.BASIC_AUTH:
-            found.append(pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,)))
+            more = pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,), family=NUMBERS)
+            found.insert(0, more)
         yield several(name, found)
     providers = rf"{START}({'|'.join(_PROVIDERS)})"
-    yield pattern(Detector.PROVIDER_KEY, providers, hint="|".join(_PROVIDERS), groups=(1,), keep=_has_digit, whole=True)
+    hint = "|".join(map(shortened, _PROVIDERS))
+    yield pattern(Detector.PROVIDER_KEY, providers, hint=hint, groups=(1,), keep=_has_digit, whole=True)
     yield _private_key()
 
 
@@ -116,7 +121,9 @@ def _of_library(name: Detector, place: int, its: re.Pattern[str]) -> Finder:
     for theirs, ours in _LINEAR:
         text = text.replace(theirs, ours)
     if bounded := _BOUNDED.fullmatch(text):
-        return pattern(name, f"{START}({bounded[1]})", hint=hint or bounded[1], groups=(1,), keep=_has_digit, whole=True)
+        return pattern(
+            name, f"{START}({bounded[1]})", hint=hint or shortened(bounded[1]), groups=(1,), keep=_has_digit, whole=True
+        )
     written = f"(?i){text}" if its.flags & re.IGNORECASE else text
     return pattern(name, written, hint=hint, in_bytes=_IN_BYTES.get(name, ""), groups=groups, whole=True)
 
@@ -134,7 +141,7 @@ def _private_key() -> Finder:
         ends = [match.end() for match in _KEY_ENDS.finditer(raw)]
         done = 0
         for start, end in sorted(headers.find(raw)):
-            if start < done:
+            if start < done or start == end:
                 continue
             dashes = 5 * raw.startswith(b"-----", start - 5)
             after = bisect_right(ends, end)

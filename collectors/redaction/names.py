@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from collectors.redaction.finder import START, Finder, pattern, several
@@ -52,6 +53,7 @@ def named() -> Iterator[Finder]:
     yield pattern(Detector.ASSIGNMENT, _ASSIGNMENT, hint=_ASSIGNED, in_bytes=_IN_BYTES, groups=(1, 2, 3), keep=_is_secret)
 
 
+@lru_cache(maxsize=4096)
 def names_a_secret(name: str) -> bool:
     """Whether what is kept under this name is a secret by that: ``http.request.header.authorization``, ``dbPassword``."""
     return len(name) <= _LONGEST_NAME and _NAME.fullmatch(_HUMP.sub("_", name)) is not None

@@ -6,7 +6,7 @@ from typing import Final
 
 from stdnum import iban, luhn
 
-from collectors.redaction.finder import Finder, pattern
+from collectors.redaction.finder import NUMBERS, Finder, pattern
 from pipeline.config.redaction import Detector
 from pipeline.patterns import Pattern, Region
 
@@ -25,6 +25,8 @@ _LONGEST_USER: Final = 256
 _CARD: Final = r"[2-6][0-9]{12,18}|[2-6][0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{4}(?:[ -][0-9]{1,3})?)?"
 _DIGITS: Final = r"[2-6][0-9]{3}(?:[ -]?[0-9]){9}"
 _A_CARD: Final = rf"(?:^|[^A-Za-z0-9_.]|\\[nrt]|\\u[0-9A-Fa-f]{{4}}){_DIGITS}"
+_CARD_IN_BYTES: Final = rf"(?:^|[^0-9]|\\u[0-9A-Fa-f]{{4}})[0-9]?{_DIGITS}"
+"""The byte before may be a length that looks like a digit; a card does not begin within a longer number."""
 _NUMBER: Final = r"(?:\x18|\x98\x80*\x00)[\x80-\xff]{5}"
 """How protobuf writes a whole number that is large enough to be a card's."""
 _BEFORE: Final = re.compile(rb"(?:[A-Za-z0-9_+]|[0-9][.,-]|[.])\Z")
@@ -62,8 +64,8 @@ _SHORTEST_IBAN: Final = 15
 
 def personal() -> Iterator[Finder]:
     """Yield a finder for each."""
-    yield pattern(Detector.EMAIL, _EMAIL, hint=_AN_AT, in_bytes=_AN_AT_AND_A_DOT, keep=_is_address)
-    yield pattern(Detector.CARD, _CARD, hint=_A_CARD, in_bytes=f"{_DIGITS}|{_NUMBER}", keep=_is_card)
+    yield pattern(Detector.EMAIL, _EMAIL, hint=_AN_AT, in_bytes=_AN_AT_AND_A_DOT, keep=_is_address, family=NUMBERS)
+    yield pattern(Detector.CARD, _CARD, hint=_A_CARD, in_bytes=f"{_CARD_IN_BYTES}|{_NUMBER}", keep=_is_card, family=NUMBERS)
     yield _accounts()
 
 
@@ -93,6 +95,7 @@ def _accounts() -> Finder:
 
     def find(raw: bytes) -> Iterator[Region]:
         for start, end in compiled.regions(raw):
+            yield start, start
             if raw[max(0, start - 1) : start].isalnum() and not _ESCAPE_BEFORE.search(raw[max(0, start - 2) : start]):
                 continue
             # A word in capitals behind it looks like a part of it.
@@ -102,4 +105,4 @@ def _accounts() -> Finder:
             if cut - start >= _SHORTEST_IBAN:
                 yield start, cut
 
-    return Finder(Detector.IBAN, (_AN_IBAN,), find, (_AN_IBAN,))
+    return Finder(Detector.IBAN, (_AN_IBAN,), find, (_AN_IBAN,), NUMBERS)

@@ -3,8 +3,10 @@
 from base64 import b64decode
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final, TypeAlias
 
+from collectors.redaction.allowance import READ_BYTE, SUSPECT, TEXT, TOGETHER, UNLIMITED, Allowance, SpentError
 from collectors.redaction.finder import Finder
 from collectors.redaction.json_text import redact_json, unescaped
 from collectors.redaction.names import NAME_HINT, NAME_IN_BYTES, is_count, names_a_secret
@@ -19,6 +21,8 @@ LARGE: Final = 10**8
 _DEPTH: Final = 8
 """JSON inside of JSON is opened so often."""
 _PASSES: Final = 4
+_TOGETHER: Final = 8
+"""Texts that are looked at one by one where one of them is suspicious."""
 _BYTES: Final = "bytesValue"
 
 Counts: TypeAlias = Counter[str]
@@ -28,8 +32,11 @@ Counts: TypeAlias = Counter[str]
 class Redactor:
     """Replaces what must not be stored by markers such as ``[redacted:email]``; what needs no change is returned as the same object.
 
-    It has no state: what it counts it adds to the ``counts`` that it is given. Redacting twice is redacting once.
+    It has no state: what it counts it adds to the ``counts`` that it is given. Redacting twice is redacting once. Only what
+    :meth:`for_request` returns knows how much it has done, and replaces whole what is suspicious once that was enough.
     """
+
+    _allowance = UNLIMITED
 
     def __init__(
         self,
@@ -47,7 +54,7 @@ class Redactor:
         """
         self._by_name: Final = by_name
         self._whole: Final = whole or {}
-        self._under: Final = under or {}
+        self._under = under or {}
         names = [escaped(name) for name in (*self._whole, *self._under)]
         hints = [rf"(?m)^{name}$|\"{name}\\*\"" for name in names]
         self._scan: Final = Scan(
@@ -57,20 +64,37 @@ class Redactor:
             through_escapes=rules,
         )
 
+    def for_request(self, allowance: Allowance | None = None) -> "Redactor":
+        """Return the same for all that one request holds."""
+        own = copy(self)
+        own._allowance = shared = allowance or Allowance()  # noqa: SLF001 - of its own class
+        own._under = {name: one.for_request(shared) for name, one in self._under.items()}  # noqa: SLF001
+        return own
+
     def suspects(self, texts: Sequence[str]) -> bool:
         """Whether there may be anything to replace in any of these texts: one quick pass, and where it says no nothing else is needed."""
         return self._scan.suspects(_bytes("\n".join(texts)))
+
+    @property
+    def spent(self) -> bool:
+        """Whether the request has had its allowance: what is suspicious now is replaced whole."""
+        return self._allowance.spent
 
     def suspects_message(self, raw: bytes) -> bool:
         """Whether there may be anything to replace in a message of protobuf: one quick pass over its bytes, without reading it."""
         return self._scan.suspects_message(raw)
 
     def text(self, text: str, counts: Counts, depth: int = 0) -> str:
-        """Return text without secrets. JSON stays JSON; one for which a detector raises is replaced whole."""
+        """Return text without secrets. JSON stays JSON; one for which a detector raises, or the allowance ends, is replaced whole."""
+        if not text:
+            return text
         try:
             raw = _bytes(text)
             if not self._scan.suspects(raw):
+                if depth:
+                    self._allowance.take(TEXT)
                 return text
+            self._allowance.take(SUSPECT + len(raw) * READ_BYTE)
             inside: Counts = Counter()
             as_json = redact_json(text, lambda value: self.value(value, inside, depth + 1)) if depth < _DEPTH else None
             if as_json is not None:
@@ -79,6 +103,11 @@ class Redactor:
             return self._plain(text, counts)
         except RecursionError:
             raise
+        except SpentError:
+            if depth:
+                raise  # of half-read JSON nothing is kept
+            counts[FAILED] += 1
+            return FAILED
         except Exception:  # noqa: BLE001 - whatever a detector raises must neither lose the span nor let the value pass
             counts[FAILED] += 1
             return FAILED
@@ -92,7 +121,7 @@ class Redactor:
             raw = bytes_in(value)
             return self.attributes(value, counts, depth) if raw is None else self._of_bytes(value, raw, counts)
         if kind is list:
-            clean = [self.value(item, counts, depth) for item in value]
+            clean = self._list(value, counts, depth)
             return value if _same(clean, value) else clean
         if kind is int and not -LARGE < value < LARGE:
             written = str(value)
@@ -102,8 +131,13 @@ class Redactor:
 
     def attributes(self, attributes: Attributes, counts: Counts, depth: int = 0) -> Attributes:
         """Return attributes without secrets in their names or values."""
-        names = {name: self.text(name, counts, depth) for name in attributes}
-        values = {name: self._value_of(name, value, counts, depth) for name, value in attributes.items()}
+        names = dict(zip(attributes, self._texts(list(attributes), counts, depth), strict=True))
+        plain = [name for name, value in attributes.items() if type(value) is str and self._is_plain(name)]
+        texts = dict(zip(plain, self._texts([attributes[name] for name in plain], counts, depth), strict=True))
+        values = {
+            name: texts[name] if name in texts else self._value_of(name, value, counts, depth)
+            for name, value in attributes.items()
+        }
         if all(name is clean for name, clean in names.items()):
             return attributes if _same(values.values(), attributes.values()) else values
         clean: Attributes = {}
@@ -121,7 +155,7 @@ class Redactor:
         """Return bytes that nobody can read as anything, with what looks like a secret overwritten in its place: the length is kept."""
         masked = bytearray(raw)
         try:
-            regions = [(one.start, one.end) for one in self._scan.find(raw)]
+            regions = [(one.start, one.end) for one in self._scan.find(raw, allowance=Allowance())]
             regions += named_in(raw) if self._by_name else ()
         except Exception:  # noqa: BLE001 - as for text: what cannot be looked through is not kept
             regions = [(0, len(raw))]
@@ -129,23 +163,54 @@ class Redactor:
             masked[start:end] = b"*" * (end - start)
         return bytes(masked)
 
+    def _list(self, values: list[Any], counts: Counts, depth: int) -> list[Any]:
+        if all(type(one) is str for one in values):
+            return self._texts(values, counts, depth)
+        self._work(len(values) * TOGETHER, depth)
+        return [self.value(one, counts, depth) for one in values]
+
+    def _texts(self, texts: list[str], counts: Counts, depth: int) -> list[str]:
+        """Return texts without secrets; those are looked at one by one that are suspicious together."""
+        self._work(len(texts) * TOGETHER, depth)
+        if len(texts) > 1 and not self.suspects(texts):
+            return texts
+        if len(texts) > 1 and self._allowance.spent:
+            counts[FAILED] += len(texts)
+            return [FAILED] * len(texts)
+        if len(texts) > _TOGETHER:
+            half = len(texts) // 2
+            return self._texts(texts[:half], counts, depth) + self._texts(texts[half:], counts, depth)
+        return [self.text(text, counts, depth) for text in texts]
+
+    def _work(self, units: int, depth: int) -> None:
+        """Take note of work; within JSON it is given up where that was enough, as nothing of half-read JSON is kept."""
+        if depth:
+            self._allowance.take(units)
+        else:
+            self._allowance.charge(units)
+
     def _plain(self, text: str, counts: Counts) -> str:
         """Return text that is no JSON, or not all of it, without secrets."""
         raw = _bytes(unescaped(text))
         clean = text
         # What was replaced can make something else found, by rules that match markers.
         for _ in range(_PASSES):
-            found = self._scan.find(raw)
+            found = self._scan.find(raw, allowance=self._allowance)
             if not found:
                 break
             raw = _replaced(raw, found, counts)
             clean = raw.decode("utf-8", "surrogatepass")
         return clean
 
-    def _value_of(self, name: str, value: Any, counts: Counts, depth: int) -> Any:
+    def _is_plain(self, name: str) -> bool:
+        return self._rule_of(name) is None and name not in self._under
+
+    def _rule_of(self, name: str) -> str | None:
         rule = self._whole.get(name)
-        if rule is None and self._by_name and names_a_secret(name):
-            rule = Detector.SECRET_NAME
+        return Detector.SECRET_NAME if rule is None and self._by_name and names_a_secret(name) else rule
+
+    def _value_of(self, name: str, value: Any, counts: Counts, depth: int) -> Any:
+        rule = self._rule_of(name)
         if rule is None:
             return self._under.get(name, self).value(value, counts, depth)
         marker = f"[redacted:{rule}]"

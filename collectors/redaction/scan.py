@@ -3,12 +3,13 @@
 import re
 from base64 import b64decode, urlsafe_b64decode
 from binascii import Error as Base64Error
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from collectors.redaction.finder import Finder
+from collectors.redaction.allowance import BYTE, FOUND, TEXT, UNLIMITED, Allowance
+from collectors.redaction.finder import NUMBERS, Finder
 from pipeline.patterns import PatternSet, Region
 
 ESCAPE: Final = r"\\u00[0-7]"
@@ -52,6 +53,30 @@ class Found(NamedTuple):
     name: str
 
 
+class Hints:
+    """What is looked for first: a pass for each family of patterns.
+
+    In one pass for all of them the automaton would need a state for each pair of counts, of digits that may be a card's and of letters that
+    may be a key's, and random text would be a hundred times as slow to look through.
+    """
+
+    def __init__(self, hints: Iterable[tuple[str, str | bytes, int | None]]) -> None:
+        """Take each with its family and the place of its finder, where it has one."""
+        of_family: defaultdict[str, dict[str | bytes, list[int]]] = defaultdict(dict)
+        for family, hint, place in hints:
+            of_family[family].setdefault(hint, []).extend(() if place is None else (place,))
+        # The families with fewer patterns first: where they are found nobody asks for the others.
+        self._families: Final = [(PatternSet(list(some)), list(some.values())) for some in sorted(of_family.values(), key=len)]
+
+    def are_in(self, raw: bytes) -> bool:
+        """Whether one of them is found."""
+        return any(patterns.found_in(raw) for patterns, _ in self._families)
+
+    def whose_are_in(self, raw: bytes) -> list[int]:
+        """Return the places of the finders of which one is found, in order."""
+        return sorted({place for patterns, places in self._families for hint in patterns.found_in(raw) for place in places[hint]})
+
+
 class Scan:
     """Looks for everything in one pass, and only for what may be there again."""
 
@@ -69,49 +94,68 @@ class Scan:
         """
         self._through_escapes: Final = through_escapes
         self._finders: Final = finders
-        hints = [(place, hint) for place, one in enumerate(finders) for hint in one.hints]
-        more = [BASE64, ESCAPE, *more_hints]
-        self._finder_of: Final = [place for place, _ in hints] + [None] * len(more)
-        self._hints: Final = PatternSet([*(hint for _, hint in hints), *more])
-        in_bytes = [hint for one in finders for hint in one.in_bytes or one.hints]
-        in_bytes += [BASE64, ESCAPE, FOLDED, *more_in_bytes, *([LARGE_NUMBER] if through_escapes else [])]
-        self._in_bytes: Final = PatternSet([hint.encode() for hint in dict.fromkeys(in_bytes)])
+        self._hints: Final = Hints(
+            [
+                *((one.family, hint, place) for place, one in enumerate(finders) for hint in one.hints),
+                (NUMBERS, BASE64, None),
+                *(("", hint, None) for hint in (ESCAPE, *more_hints)),
+            ]
+        )
+        self._in_bytes: Final = Hints(
+            [
+                *((one.family, hint.encode(), None) for one in finders for hint in one.in_bytes or one.hints),
+                (NUMBERS, BASE64.encode(), None),
+                *(("", hint.encode(), None) for hint in (ESCAPE, FOLDED, *more_in_bytes)),
+                *([(NUMBERS, LARGE_NUMBER.encode(), None)] if through_escapes else []),
+            ]
+        )
 
     def suspects(self, raw: bytes) -> bool:
         """Whether there may be anything to replace."""
-        if self._hints.found_in(raw):
+        if self._hints.are_in(raw):
             return True
-        return self._through_escapes and b"\\" in raw and bool(self._hints.found_in(_opened(raw)))
+        return self._through_escapes and b"\\" in raw and self._hints.are_in(_opened(raw))
 
     def suspects_message(self, raw: bytes) -> bool:
         """Whether there may be anything to replace in a message of protobuf, wherever in it; much quicker than to read it."""
         # To open escapes here would take a length that looks like a backslash for one.
-        return bool(self._in_bytes.found_in(raw)) or (self._through_escapes and b"\\" in raw)
+        return self._in_bytes.are_in(raw) or (self._through_escapes and b"\\" in raw)
 
-    def find(self, raw: bytes, depth: int = 0) -> list[Found]:
-        """Return what is to be replaced, in order and without overlaps; markers are left out."""
-        hints = self._hints.found_in(raw)
-        if not hints:
-            return []
-        places = sorted({place for hint in hints if (place := self._finder_of[hint]) is not None})
+    def find(self, raw: bytes, depth: int = 0, allowance: Allowance = UNLIMITED) -> list[Found]:
+        """Return what is to be replaced, in order and without overlaps; markers are left out.
+
+        Raises:
+            SpentError: the allowance does not suffice.
+        """
         regions: Iterable[Found] = chain.from_iterable(
-            (Found(start, end, one.name) for start, end in one.find(raw)) for one in map(self._finders.__getitem__, places)
+            self._found_by(self._finders[place], raw, allowance) for place in self._hints.whose_are_in(raw)
         )
-        if depth < _BASE64_DEPTH and _BASE64_OF_TEXT.search(raw):
-            regions = chain(regions, self._in_base64(raw, depth))
+        if depth < _BASE64_DEPTH:
+            allowance.take(2 * len(raw) * BYTE)
+            if _BASE64_OF_TEXT.search(raw):
+                regions = chain(regions, self._in_base64(raw, depth, allowance))
         # Of two that find the same, the finder that comes first is the more special.
         found = list(_merged(sorted(regions, key=lambda one: (one.start, -one.end))))
         return list(_without_markers(raw, found)) if found and b"[red" in raw else found
 
-    def _in_base64(self, raw: bytes, depth: int) -> Iterator[Found]:
+    @staticmethod
+    def _found_by(finder: Finder, raw: bytes, allowance: Allowance) -> Iterator[Found]:
+        allowance.take(len(raw) * BYTE)
+        for start, end in finder.find(raw):
+            allowance.take(FOUND)
+            if start < end:
+                yield Found(start, end, finder.name)
+
+    def _in_base64(self, raw: bytes, depth: int, allowance: Allowance) -> Iterator[Found]:
         """Yield runs of base64 that say something that is to be replaced."""
         for run in _BASE64.finditer(raw):
+            allowance.take(TEXT)
             quads = _BASE64_OF_TEXT.search(raw, run.start(), run.end())
             if quads is None:
                 continue
             # The run may begin with something else; where the quads are, they say how it is to be cut into fours.
             begin = run.start() + (quads.start() - run.start()) % 4
-            inside = self.find(_decoded(raw[begin : run.end()]), depth + 1)
+            inside = self.find(_decoded(raw[begin : run.end()]), depth + 1, allowance)
             if inside:
                 yield Found(run.start(), run.end(), inside[0].name)
 

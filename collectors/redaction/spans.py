@@ -20,7 +20,7 @@ class RequestRedaction:
 
     def __init__(self, redactor: Redactor | None) -> None:
         """Take None where nothing is to be redacted, because it is off or was done before."""
-        self._redactor: Final = redactor
+        self._redactor: Final = redactor.for_request() if redactor is not None else None
         self.counts: Final[Counts] = Counter()
         self.of_origin: Counts = Counter()
         """What was replaced in the resource and the scope that were read last."""
@@ -47,7 +47,8 @@ def redact_span(redactor: Redactor, span: Span, counts: Counts, of_origin: Count
 
     The resource and the scope are those of many spans: redact them once, and say what was found there with ``of_origin``.
     """
-    if not (redactor.suspects(_texts(span)) or of_origin):
+    # Once the allowance is spent each text is looked at once, and not first all of them together.
+    if not (redactor.spent or redactor.suspects(_texts(span)) or of_origin):
         return span  # nearly every span
     inside: Counts = Counter()
     clean = _walked(redactor, span, inside)

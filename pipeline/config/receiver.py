@@ -91,8 +91,10 @@ class ReceiverSettings(Settings):
     """How both ports are encrypted; without it they are not."""
     max_body: Annotated[int, Field(ge=1)] = 64 * MEBIBYTE
     """Largest request that is read, in bytes after decompression."""
-    max_spans: Annotated[int, Field(ge=1)] = 100_000
-    """Most spans of one request."""
+    max_spans: Annotated[int, Field(ge=1)] = 16_384
+    """Most spans of one request; also resources, and scopes. Twice what the OpenTelemetry Collector batches."""
+    max_values: Annotated[int, Field(ge=1)] = 1_200_000
+    """Most values of one request, those of lists among them; an attribute counts as three, an event or a link as five."""
     max_in_flight: Annotated[int, Field(ge=1)] = 256 * MEBIBYTE
     """Most bytes of requests that are read or stored at the same time; a request that finds no room is told to come back."""
     max_concurrent: Annotated[int, Field(ge=1)] = 256

@@ -25,14 +25,14 @@ def where(request: pytest.FixtureRequest) -> str:
 
 
 async def _sent(service: Service, where: str, body: bytes) -> Answer:
-    """Send, and see to it that the answer comes within a second; for more than a megabyte, that others are not held up for so long."""
+    """Send, and see to it that the answer comes within a second, and that others are not held up for so long."""
     whole = Stopwatch()
     sending = asyncio.create_task(TRANSPORTS[where](service)(body))
     while not sending.done():
         turn = Stopwatch()
         await asyncio.sleep(0.005)
         assert turn.seconds < 1, "everybody was held up"
-    assert whole.seconds < 1 or len(body) > MEBIBYTE
+    assert whole.seconds < 1
     return sending.result()
 
 
@@ -85,7 +85,8 @@ async def test_deep_values_cost_their_own_span_at_most(depth: int, kvlist: bool,
         assert (names, answer.response.partial_success.rejected_spans) in ((["a", "b"], 1), (["a", "deep", "b"], 0))
     else:
         # So deep that JSON cannot be stepped over: then nobody can tell where the next span begins.
-        assert (answer.outcome, names, "json" in where) == ("invalid", [], True)
+        assert (names, "json" in where) == ([], True)
+        assert answer.outcome == "invalid" or (answer.outcome == "too large" and len(body) > MEBIBYTE)
     told("H3", f"values {depth} deep, {'maps' if kvlist else 'lists'}", where, f"{answer.outcome}, {len(names)} of 3 stored")
 
 
@@ -186,7 +187,7 @@ async def test_odd_text_is_stored_as_it_was_sent(name: str, where: str, told: To
 
 
 WIDE: dict[str, Callable[[], list[WireSpan]]] = {
-    "one trace of 20,000 spans": lambda: [wire_span(span_id=(index + 1).to_bytes(8, "big")) for index in range(20_000)],
+    "one trace of 16,000 spans": lambda: [wire_span(span_id=(index + 1).to_bytes(8, "big")) for index in range(16_000)],
     "a span of 10 MB": lambda: [wire_span(name="x" * 10_000_000)],
     "a value of 10 MB": lambda: [wire_span(attributes=[text("k", "x" * 10_000_000)])],
     "143 spans of 120 KB": lambda: [wire_span(attributes=[text("prompt", "x" * 120_000)]) for _ in range(143)],
