@@ -22,7 +22,7 @@ LONGEST: Final = 32 * 1024
 MOST: Final = 500
 """Matches of a user's pattern in a window. One that finds a little and looks far ahead for it each time, such as ``x(.*y)?``, costs their
 number times the window."""
-_SET_MEMORY: Final = 64 * 1024 * 1024
+_MEMORY: Final = 64 * 1024 * 1024
 _TOKEN: Final = re.compile(
     r"\\Q.*?(?:\\E|\Z)|\\[pPx]\{[^}]*\}|\\x..|\\[pP].|\\[0-7]{1,3}|\\."  # escapes
     r"|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]"  # classes
@@ -91,13 +91,31 @@ def compiled(pattern: str) -> Pattern:
     return Pattern(pattern)
 
 
+class AnyOf:
+    """Several patterns, of which the first that is found ends the search."""
+
+    def __init__(self, patterns: Sequence[str] | Sequence[bytes]) -> None:
+        """Compile one or more; ``bytes`` are matched byte by byte, whatever they mean."""
+        options = _options()
+        options.max_mem = _MEMORY
+        options.longest_match = options.never_capture = True
+        if isinstance(patterns[0], bytes):
+            options.encoding = re2.Options.Encoding.LATIN1
+        self._compiled: Final = _compile(_choice(patterns), options)
+
+    def where(self, raw: bytes, at: int = 0) -> Region | None:
+        """Return where one of them is found first, from a place on."""
+        match = self._compiled.search(raw, at)
+        return match.span() if match else None
+
+
 class PatternSet:
-    """Several patterns, looked for in one pass."""
+    """Several patterns, looked for in one pass: which of them are found."""
 
     def __init__(self, patterns: Sequence[str | bytes]) -> None:
         """Compile; without any, nothing is ever found. ``bytes`` are matched byte by byte, whatever they mean."""
         options = _options()
-        options.max_mem = _SET_MEMORY
+        options.max_mem = _MEMORY
         if any(isinstance(pattern, bytes) for pattern in patterns):
             options.encoding = re2.Options.Encoding.LATIN1
         self._set = re2.Set.SearchSet(options)
@@ -145,6 +163,18 @@ def _loosened(token: re.Match[str]) -> str:
     if token[0] in _NO_PLACE:
         return "(?:)"
     return r"(?:[\x00-\xff]*)" if _MANY_BYTES.match(token[0]) else token[0]
+
+
+def _choice(patterns: Sequence[str] | Sequence[bytes]) -> str | bytes:
+    """Return a pattern that is found where one of these is."""
+    texts = [pattern if isinstance(pattern, str) else pattern.decode("latin-1") for pattern in patterns]
+    written = "|".join(f"(?:{_TOKEN.sub(_closed, text)})" for text in texts)
+    return written if isinstance(patterns[0], str) else written.encode("latin-1")
+
+
+def _closed(token: re.Match[str]) -> str:
+    r"""End a quote that lasts as long as the pattern: what is written behind it would be text of it."""
+    return rf"{token[0]}\E" if token[0].startswith(r"\Q") and not token[0].endswith(r"\E") else token[0]
 
 
 def _options() -> re2.Options:

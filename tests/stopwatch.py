@@ -1,7 +1,7 @@
-"""Time that the load of a machine does not lengthen, for bounds that a product is held to.
+"""Work, for bounds that a product is held to: the load of a machine hardly lengthens it.
 
-Tests run three at a time: what the clock says there is up to three times what a test takes by itself. The clock alone decides in
-``integration/test_worst_requests.py``, which has the machine for itself.
+What waits instead of working is not found out here. The clock decides in ``integration/test_worst_requests.py``, which has the machine for
+itself.
 """
 
 import time
@@ -11,9 +11,9 @@ class Stopwatch:
     """Counts from when it is made."""
 
     def __init__(self) -> None:
-        self._worked, self._began = time.process_time(), time.perf_counter()
+        self._worked = time.process_time()
 
     @property
     def seconds(self) -> float:
-        """CPU seconds of this process; and a third of the clock's, so that what waits instead of working is found out, too."""
-        return max(time.process_time() - self._worked, (time.perf_counter() - self._began) / 3)
+        """CPU seconds of this process, those of all its threads."""
+        return time.process_time() - self._worked

@@ -148,4 +148,4 @@ def _resources(decoder: Any, body: bytes) -> tuple[bytes, list[Any]]:
 
 
 def _too_many(most: int) -> TooLargeError:
-    return TooLargeError(f"the request holds more than {most} items; send smaller batches")
+    return TooLargeError(f"the request holds more than {most} items; send smaller batches, or raise receiver.max_spans")

@@ -6,18 +6,18 @@ Work is counted and not timed: the same request is redacted in the same way on e
 import sys
 from typing import Final
 
-REQUEST: Final = 24_000_000
+REQUEST: Final = 60_000_000
 """Units for one request. A unit is a hundred-millionth of a second or less, on a machine of today."""
 BYTE: Final = 1
 """Units for each byte that one finder looks through."""
-READ_BYTE: Final = 2
+READ_BYTE: Final = 1
 """Units for each byte of what may be JSON and is read as that first."""
-FOUND: Final = 1000
+FOUND: Final = 1500
 """Units for what is found, whether it is kept or turns out to be something else."""
-TEXT: Final = 250
-"""Units for a text that is looked at alone, however short."""
+TEXT: Final = 500
+"""Units for a text that is looked at alone, or for some together, however short they are."""
 TOGETHER: Final = 50
-"""Units for a value or a name that is looked at together with others."""
+"""Units for each value or name that is looked at together with others."""
 SUSPECT: Final = 3500
 """Units for a text in which something may be."""
 
@@ -43,11 +43,6 @@ class Allowance:
     def charge(self, units: int) -> None:
         """Take so many units for what is done in any case."""
         self._left -= units
-
-    @property
-    def spent(self) -> bool:
-        """Whether nothing is left with which a suspicious text could be looked at."""
-        return self._left < SUSPECT
 
 
 UNLIMITED: Final = Allowance(sys.maxsize)

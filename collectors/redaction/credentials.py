@@ -52,21 +52,23 @@ _PLUGINS: Final[dict[Detector, type[RegexBasedDetector]]] = {
 }
 _HINTS: Final = {
     Detector.ARTIFACTORY: r"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}",
-    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|aws.{0,20}?(?:key|pw|pass|token)",
+    Detector.AWS: r"(?:A3T[0-9A-Z]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|[\"'](?:\\*[0-9A-Za-z/+]){40}\\*[\"']",
     Detector.AZURE: r"AccountKey=",
     Detector.BASIC_AUTH: r"[^\s@]@[^\s@]",
-    Detector.DISCORD: r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{8}",
+    Detector.DISCORD: r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}",
     Detector.MAILCHIMP: r"[0-9a-z]-us[0-9]",
     Detector.NPM: r"_authToken",
+    Detector.OPENAI: r"T3BlbkFJ",
     Detector.SLACK: r"(?i)xox[abposr]-[0-9]|hooks\.slack\.com",
     Detector.TELEGRAM: r"\d{8}:[0-9A-Za-z_-]{8}",
 }
 """Where a pattern has quotes or slashes, which JSON may escape; or begins with what any text may have, and says later what it is."""
 _IN_BYTES: Final = {
-    Detector.AWS: r"(?i)(?:A3T|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|aws.{0,80}?(?:key|pw|pass|token)",
     Detector.BASIC_AUTH: r"/[^\s/@]*:[^\s/]+@",
 }
 """Among other bytes a character can have four of them, and half of all requests have an ``@`` in an id."""
+_FAMILY: Final = {Detector.AWS: NUMBERS, Detector.BASIC_AUTH: NUMBERS}
+"""Whose hints count, or look for an ``@`` as those of e-mail addresses do."""
 _SECRET_GROUP: Final = {(Detector.AWS, 1): (1,), (Detector.BASIC_AUTH, 0): (1,), (Detector.NPM, 0): (1,)}
 """Where only a part of the match is the secret: by the pattern's place."""
 _LINEAR: Final = (
@@ -106,7 +108,7 @@ def credentials() -> Iterator[Finder]:
     for name, plugin in _PLUGINS.items():
         found = [_of_library(name, place, one) for place, one in enumerate(plugin().denylist)]
         if name is Detector.BASIC_AUTH:
-            more = pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,), family=NUMBERS)
+            more = pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,), family=_FAMILY[name])
             found.insert(0, more)
         yield several(name, found)
     providers = rf"{START}({'|'.join(_PROVIDERS)})"
@@ -125,7 +127,8 @@ def _of_library(name: Detector, place: int, its: re.Pattern[str]) -> Finder:
             name, f"{START}({bounded[1]})", hint=hint or shortened(bounded[1]), groups=(1,), keep=_has_digit, whole=True
         )
     written = f"(?i){text}" if its.flags & re.IGNORECASE else text
-    return pattern(name, written, hint=hint, in_bytes=_IN_BYTES.get(name, ""), groups=groups, whole=True)
+    in_bytes, family = _IN_BYTES.get(name, ""), _FAMILY.get(name, "")
+    return pattern(name, written, hint=hint, in_bytes=in_bytes, groups=groups, whole=True, family=family)
 
 
 def _has_digit(raw: bytes, start: int, end: int) -> bool:

@@ -31,7 +31,7 @@ def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
 
 def unescaped(text: str) -> str:
     r"""Return text with ``\u0040`` as what it stands for, where that needs no escape: for JSON that is cut off, or part of other text."""
-    return _ESCAPED.sub(_character, text)
+    return _ESCAPED.sub(_character, text) if "\\u" in text else text
 
 
 def _character(match: re.Match[str]) -> str:

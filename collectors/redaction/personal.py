@@ -58,7 +58,7 @@ _ISSUERS: Final[tuple[tuple[int, int, range], ...]] = (
 _VISA: Final = (13, 16, 19)
 
 _IBAN: Final = r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?"
-_AN_IBAN: Final = r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2}"
+_AN_IBAN: Final = r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2} ?[A-Z0-9]{3}"
 _SHORTEST_IBAN: Final = 15
 
 

@@ -11,7 +11,7 @@ from collectors.redaction.finder import Finder
 from collectors.redaction.json_text import redact_json, unescaped
 from collectors.redaction.names import NAME_HINT, NAME_IN_BYTES, is_count, names_a_secret
 from collectors.redaction.otlp_bytes import named_in
-from collectors.redaction.scan import Found, Scan, whole_escapes
+from collectors.redaction.scan import Found, Scan, bytes_of, whole_escapes
 from pipeline.config.redaction import FAILED, Detector
 from pipeline.model.span import Attributes
 from pipeline.patterns import escaped
@@ -21,8 +21,6 @@ LARGE: Final = 10**8
 _DEPTH: Final = 8
 """JSON inside of JSON is opened so often."""
 _PASSES: Final = 4
-_TOGETHER: Final = 8
-"""Texts that are looked at one by one where one of them is suspicious."""
 _BYTES: Final = "bytesValue"
 
 Counts: TypeAlias = Counter[str]
@@ -73,12 +71,7 @@ class Redactor:
 
     def suspects(self, texts: Sequence[str]) -> bool:
         """Whether there may be anything to replace in any of these texts: one quick pass, and where it says no nothing else is needed."""
-        return self._scan.suspects(_bytes("\n".join(texts)))
-
-    @property
-    def spent(self) -> bool:
-        """Whether the request has had its allowance: what is suspicious now is replaced whole."""
-        return self._allowance.spent
+        return self._scan.suspects(bytes_of("\n".join(texts)))
 
     def suspects_message(self, raw: bytes) -> bool:
         """Whether there may be anything to replace in a message of protobuf: one quick pass over its bytes, without reading it."""
@@ -88,13 +81,14 @@ class Redactor:
         """Return text without secrets. JSON stays JSON; one for which a detector raises, or the allowance ends, is replaced whole."""
         if not text:
             return text
+        if self.suspects((text,)):
+            return self._suspicious(text, counts, depth)
+        self._work(TEXT * bool(depth), depth)
+        return text
+
+    def _suspicious(self, text: str, counts: Counts, depth: int) -> str:
         try:
-            raw = _bytes(text)
-            if not self._scan.suspects(raw):
-                if depth:
-                    self._allowance.take(TEXT)
-                return text
-            self._allowance.take(SUSPECT + len(raw) * READ_BYTE)
+            self._allowance.take(SUSPECT + len(text) * READ_BYTE)
             inside: Counts = Counter()
             as_json = redact_json(text, lambda value: self.value(value, inside, depth + 1)) if depth < _DEPTH else None
             if as_json is not None:
@@ -131,9 +125,11 @@ class Redactor:
 
     def attributes(self, attributes: Attributes, counts: Counts, depth: int = 0) -> Attributes:
         """Return attributes without secrets in their names or values."""
-        names = dict(zip(attributes, self._texts(list(attributes), counts, depth), strict=True))
         plain = [name for name, value in attributes.items() if type(value) is str and self._is_plain(name)]
-        texts = dict(zip(plain, self._texts([attributes[name] for name in plain], counts, depth), strict=True))
+        # Together, as to look at a few short texts takes as long as to look at one.
+        texts_of_all = self._texts([*attributes, *[attributes[name] for name in plain]], counts, depth)
+        names = dict(zip(attributes, texts_of_all[: len(attributes)], strict=True))
+        texts = dict(zip(plain, texts_of_all[len(attributes) :], strict=True))
         values = {
             name: texts[name] if name in texts else self._value_of(name, value, counts, depth)
             for name, value in attributes.items()
@@ -170,17 +166,12 @@ class Redactor:
         return [self.value(one, counts, depth) for one in values]
 
     def _texts(self, texts: list[str], counts: Counts, depth: int) -> list[str]:
-        """Return texts without secrets; those are looked at one by one that are suspicious together."""
-        self._work(len(texts) * TOGETHER, depth)
-        if len(texts) > 1 and not self.suspects(texts):
-            return texts
-        if len(texts) > 1 and self._allowance.spent:
-            counts[FAILED] += len(texts)
-            return [FAILED] * len(texts)
-        if len(texts) > _TOGETHER:
-            half = len(texts) // 2
-            return self._texts(texts[:half], counts, depth) + self._texts(texts[half:], counts, depth)
-        return [self.text(text, counts, depth) for text in texts]
+        """Return texts without secrets."""
+        self._work(TEXT + len(texts) * TOGETHER, depth)
+        clean = list(texts)
+        for place in self._scan.suspicious(texts):
+            clean[place] = self._suspicious(texts[place], counts, depth)
+        return clean
 
     def _work(self, units: int, depth: int) -> None:
         """Take note of work; within JSON it is given up where that was enough, as nothing of half-read JSON is kept."""
@@ -191,7 +182,7 @@ class Redactor:
 
     def _plain(self, text: str, counts: Counts) -> str:
         """Return text that is no JSON, or not all of it, without secrets."""
-        raw = _bytes(unescaped(text))
+        raw = bytes_of(unescaped(text))
         clean = text
         # What was replaced can make something else found, by rules that match markers.
         for _ in range(_PASSES):
@@ -227,10 +218,6 @@ class Redactor:
             return value
         counts.update(inside)
         return FAILED if FAILED in inside else f"[redacted:{next(iter(inside))}]"
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def bytes_in(value: Attributes) -> bytes | None:

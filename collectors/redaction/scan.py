@@ -3,14 +3,15 @@
 import re
 from base64 import b64decode, urlsafe_b64decode
 from binascii import Error as Base64Error
+from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import Any, Final, NamedTuple
 
 from collectors.redaction.allowance import BYTE, FOUND, TEXT, UNLIMITED, Allowance
 from collectors.redaction.finder import NUMBERS, Finder
-from pipeline.patterns import PatternSet, Region
+from pipeline.patterns import AnyOf, PatternSet, Region
 
 ESCAPE: Final = r"\\u00[0-7]"
 """JSON's escape of an ASCII character, which hides what it is a part of."""
@@ -41,7 +42,7 @@ FOLDED: Final = r"\xe2\x84\xaa|\xc5\xbf"
 LARGE_NUMBER: Final = r"(?:\x18|\x98\x80*\x00)[\x80-\xff]{3}"
 """How protobuf writes a whole number of nine digits."""
 BASE64: Final = f"(?:{_quad()}){{{_QUADS}}}"
-_BASE64_OF_TEXT: Final = re.compile(BASE64.encode())
+_BASE64_OF_TEXT: Final = AnyOf([BASE64])
 _SPACES: Final = re.compile(rb"\\+[nrt]")
 
 
@@ -54,27 +55,38 @@ class Found(NamedTuple):
 
 
 class Hints:
-    """What is looked for first: a pass for each family of patterns.
+    """What is looked for first: a pass for each family of patterns, and only until something is found.
 
     In one pass for all of them the automaton would need a state for each pair of counts, of digits that may be a card's and of letters that
-    may be a key's, and random text would be a hundred times as slow to look through.
+    may be a key's, and random text would be ten times as slow to look through.
     """
 
-    def __init__(self, hints: Iterable[tuple[str, str | bytes, int | None]]) -> None:
-        """Take each with its family and the place of its finder, where it has one."""
-        of_family: defaultdict[str, dict[str | bytes, list[int]]] = defaultdict(dict)
-        for family, hint, place in hints:
-            of_family[family].setdefault(hint, []).extend(() if place is None else (place,))
+    def __init__(self, hints: Iterable[tuple[str, str | bytes]]) -> None:
+        """Take each with its family."""
+        of_family: defaultdict[str, dict[Any, None]] = defaultdict(dict)
+        for family, hint in hints:
+            of_family[family][hint] = None
         # The families with fewer patterns first: where they are found nobody asks for the others.
-        self._families: Final = [(PatternSet(list(some)), list(some.values())) for some in sorted(of_family.values(), key=len)]
+        self._families: Final = [AnyOf(list(some)) for some in sorted(of_family.values(), key=len)]
 
     def are_in(self, raw: bytes) -> bool:
         """Whether one of them is found."""
-        return any(patterns.found_in(raw) for patterns, _ in self._families)
+        return any(family.where(raw) for family in self._families)
 
-    def whose_are_in(self, raw: bytes) -> list[int]:
-        """Return the places of the finders of which one is found, in order."""
-        return sorted({place for patterns, places in self._families for hint in patterns.found_in(raw) for place in places[hint]})
+    def whose_texts(self, raw: bytes, begins: Callable[[], Sequence[int]]) -> set[int]:
+        """Return the places of the texts in which one may be found, where those are joined by a character each and begin there."""
+        found: set[int] = set()
+        regions = [family.where(raw) for family in self._families]
+        starts = begins() if any(regions) else ()
+        for family, region in zip(self._families, regions, strict=True):
+            place = 0
+            while region is not None:
+                first, last = (max(bisect_right(starts, at) - 1, place) for at in (region[0] + 1, region[1] - 1))
+                found.update(range(min(first, last), last + 1))
+                place = last + 1
+                # From the character before it on: what a pattern asks to stand before a word may be that.
+                region = family.where(raw, starts[place] - 1) if place < len(starts) else None  # noqa: PLW2901 - the next one
+        return found
 
 
 class Scan:
@@ -96,25 +108,36 @@ class Scan:
         self._finders: Final = finders
         self._hints: Final = Hints(
             [
-                *((one.family, hint, place) for place, one in enumerate(finders) for hint in one.hints),
-                (NUMBERS, BASE64, None),
-                *(("", hint, None) for hint in (ESCAPE, *more_hints)),
+                *((one.family, hint) for one in finders for hint in one.hints),
+                (NUMBERS, BASE64),
+                *(("", hint) for hint in (ESCAPE, *more_hints)),
             ]
         )
         self._in_bytes: Final = Hints(
             [
-                *((one.family, hint.encode(), None) for one in finders for hint in one.in_bytes or one.hints),
-                (NUMBERS, BASE64.encode(), None),
-                *(("", hint.encode(), None) for hint in (ESCAPE, FOLDED, *more_in_bytes)),
-                *([(NUMBERS, LARGE_NUMBER.encode(), None)] if through_escapes else []),
+                *((one.family, hint.encode()) for one in finders for hint in one.in_bytes or one.hints),
+                (NUMBERS, BASE64.encode()),
+                *(("", hint.encode()) for hint in (ESCAPE, FOLDED, *more_in_bytes)),
+                *([(NUMBERS, LARGE_NUMBER.encode())] if through_escapes else []),
             ]
         )
+        self._whose: Final = _by_family(finders)
 
     def suspects(self, raw: bytes) -> bool:
         """Whether there may be anything to replace."""
         if self._hints.are_in(raw):
             return True
-        return self._through_escapes and b"\\" in raw and self._hints.are_in(_opened(raw))
+        return self._through_escapes and b"\\" in raw and any(map(self._hints.are_in, _opened(raw)))
+
+    def suspicious(self, texts: Sequence[str]) -> set[int]:
+        """Return the places of the texts in which there may be anything to replace: they are looked at together."""
+        raw = bytes_of("\n".join(texts))
+        if len(texts) == 1:
+            return {0} if self.suspects(raw) else set()
+        found = self._hints.whose_texts(raw, lambda: _begins(texts, len(raw)))
+        if self._through_escapes and b"\\" in raw:
+            found.update(place for place, text in enumerate(texts) if place not in found and self.suspects(bytes_of(text)))
+        return found
 
     def suspects_message(self, raw: bytes) -> bool:
         """Whether there may be anything to replace in a message of protobuf, wherever in it; much quicker than to read it."""
@@ -128,11 +151,14 @@ class Scan:
             SpentError: the allowance does not suffice.
         """
         regions: Iterable[Found] = chain.from_iterable(
-            self._found_by(self._finders[place], raw, allowance) for place in self._hints.whose_are_in(raw)
+            self._found_by(self._finders[place], raw, allowance)
+            for place in sorted(
+                {place for hints, places in self._whose for hint in hints.found_in(raw) for place in places[hint]}
+            )
         )
         if depth < _BASE64_DEPTH:
-            allowance.take(2 * len(raw) * BYTE)
-            if _BASE64_OF_TEXT.search(raw):
+            allowance.take(len(raw) * BYTE)
+            if _BASE64_OF_TEXT.where(raw):
                 regions = chain(regions, self._in_base64(raw, depth, allowance))
         # Of two that find the same, the finder that comes first is the more special.
         found = list(_merged(sorted(regions, key=lambda one: (one.start, -one.end))))
@@ -150,19 +176,38 @@ class Scan:
         """Yield runs of base64 that say something that is to be replaced."""
         for run in _BASE64.finditer(raw):
             allowance.take(TEXT)
-            quads = _BASE64_OF_TEXT.search(raw, run.start(), run.end())
+            quads = _BASE64_OF_TEXT.where(run[0])
             if quads is None:
                 continue
             # The run may begin with something else; where the quads are, they say how it is to be cut into fours.
-            begin = run.start() + (quads.start() - run.start()) % 4
-            inside = self.find(_decoded(raw[begin : run.end()]), depth + 1, allowance)
+            inside = self.find(_decoded(run[0][quads[0] % 4 :]), depth + 1, allowance)
             if inside:
                 yield Found(run.start(), run.end(), inside[0].name)
 
 
-def _opened(raw: bytes) -> bytes:
-    """Return what JSON escapes, at whatever depth: roughly, and enough to be suspicious."""
-    return _SPACES.sub(b"\n", raw).replace(b"\\", b"")
+def _by_family(finders: Sequence[Finder]) -> list[tuple[PatternSet, list[list[int]]]]:
+    """Return the hints of each family, and the places of the finders that each of them is of."""
+    of_family: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, one in enumerate(finders):
+        for hint in one.hints:
+            of_family[one.family][hint].append(place)
+    return [(PatternSet(list(some)), list(some.values())) for some in of_family.values()]
+
+
+def _begins(texts: Sequence[str], size: int) -> list[int]:
+    """Return where each text begins in all of them as bytes, which have this size."""
+    sizes = map(len, texts if size == sum(map(len, texts)) + len(texts) - 1 else map(bytes_of, texts))
+    return list(accumulate((1 + size for size in sizes), initial=0))[:-1]
+
+
+def bytes_of(text: str) -> bytes:
+    """Return text as it is searched, with whatever is no Unicode in it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _opened(raw: bytes) -> tuple[bytes, bytes]:
+    """Return what JSON escapes, at whatever depth: roughly, and enough to be suspicious. An n may be a line's end, or a letter."""
+    return _SPACES.sub(b"\n", raw).replace(b"\\", b""), raw.replace(b"\\", b"")
 
 
 def _decoded(run: bytes) -> bytes:

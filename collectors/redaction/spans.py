@@ -47,8 +47,7 @@ def redact_span(redactor: Redactor, span: Span, counts: Counts, of_origin: Count
 
     The resource and the scope are those of many spans: redact them once, and say what was found there with ``of_origin``.
     """
-    # Once the allowance is spent each text is looked at once, and not first all of them together.
-    if not (redactor.spent or redactor.suspects(_texts(span)) or of_origin):
+    if not (redactor.suspects(_texts(span)) or of_origin):
         return span  # nearly every span
     inside: Counts = Counter()
     clean = _walked(redactor, span, inside)

@@ -56,6 +56,7 @@ async def test_the_limit_of_spans_is_exact(most: int, where: str, told: Told) ->
             assert (answer.outcome, answer.retry_after) == (outcome, None)
             told("O10", f"spans: limit {count - most:+}", where, outcome)
         assert f"more than {most} items" in answer.message
+        assert "receiver.max_spans" in answer.message
         assert len(service.store.spans) == most
 
 

@@ -56,7 +56,7 @@ HOSTILE = {
     "user info": "://a:b" + "@c.de" * (SIZE // 5),
     "npm": "//a/" * (SIZE // 4),
     "aws": "awskey'" * (SIZE // 7),
-    "json of addresses": json.dumps(["a@b.cd"] * (SIZE // 10)),
+    "json of addresses": json.dumps([f"x.{EMAIL}"] * (SIZE // 21)),
     "json in json": json.dumps(json.dumps(json.dumps(json.dumps({"a": ['"\\'] * 20_000, "b": "a@b.cd"})))),
 }
 
@@ -124,6 +124,14 @@ def test_a_rule_that_cannot_be_searched_for_is_refused(pattern: str, why: str) -
     with pytest.raises(PatternError, match=r"RE2 reads|empty text|write") as refused:
         check_rule(pattern)
     assert why in str(refused.value)
+
+
+def test_a_rule_that_ends_within_a_quote_hides_no_other() -> None:
+    rules = (RuleSettings(name="quote", pattern=r"\QA.1("), RuleSettings(name="group", pattern=r"(x)y"))
+    redactor = made_of(RedactionSettings(rules=rules))
+    texts = ["to A.1(", "AB1(", "xy", EMAIL]
+    assert redactor.value(texts, Counter()) == ["to [redacted:quote]", "AB1(", "[redacted:group]", "[redacted:email]"]
+    assert all(redactor.suspects_message(text.encode()) for text in (texts[0], texts[2], texts[3]))
 
 
 def test_half_a_character_is_no_reason_to_fail() -> None:
