@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test real faults faults-full check format bench held broker lock clean
+.PHONY: help setup demo up test real faults faults-full check format bench worked mutants held broker screenshots lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,9 +67,16 @@ bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, aga
 	@$(BIN)/python tests/bench_cluster.py
 	@$(BIN)/python tests/bench_ways_in.py
 	@$(BIN)/python tests/bench_shapes.py
+	@$(BIN)/python tests/bench_scoring.py
 
 eval-corpora: $(VENV)/.develop  ## how scores in code tell good runs from bad ones, on labelled real runs
 	@PYTHONPATH=.:tests $(BIN)/python tests/eval_corpora.py
+
+worked: $(VENV)/.develop  ## print every worked value of the scoring rules beside what the product makes of it
+	@PYTHONPATH=.:tests $(BIN)/python -m worked.table
+
+mutants: $(VENV)/.develop  ## break what scores in every small way, and name what no test finds; at most an hour
+	@$(BIN)/python tests/mutation/mutants.py
 
 held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes, with memory, open files and lag by the minute
 	@$(BIN)/python tests/bench_held.py
@@ -77,12 +84,17 @@ held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes,
 broker: $(VENV)/.develop  ## run a Kafka broker on loopback until Ctrl-C; its address is the first line
 	@$(BIN)/python tests/kafka_broker.py
 
+screenshots: $(VENV)/.develop  ## have a real browser draw the pages into docs/screenshots, or into the folder FOLDER=…
+	@PYTHONPATH=.:tests $(BIN)/python tests/browser/screenshots.py $(or $(FOLDER),docs/screenshots)
+
 lock: $(VENV)/.develop  ## write the lock files anew (needs uv, and npm for one of the quick-starts)
-	@uv pip compile pyproject.toml --extra embedded --universal --python-version 3.11 --generate-hashes \
+	@uv pip compile pyproject.toml --extra embedded --extra sql --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
-	@uv pip compile pyproject.toml --extra embedded --group dev --universal --python-version 3.11 --generate-hashes \
+	@uv pip compile pyproject.toml --extra embedded --extra sql --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements-dev.lock
 	@PYTHONPATH=tests $(BIN)/python -m quickstarts.environments
+	@for tool in agentevals_beside mutation; do uv pip compile tests/$$tool/requirements.in --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o tests/$$tool/requirements.txt; done
 
 clean:  ## remove the environment and what tests leave
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord, is_earlier
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import RunClass
@@ -42,6 +43,7 @@ class MemoryStore:
         self.log_records: dict[TraceKey, dict[str, LogRecord]] = {}
         self.judgments: dict[TraceKey, dict[str, Judgment]] = {}
         self.feedback: dict[TraceKey, dict[str, Feedback]] = {}
+        self.evidence: dict[TraceKey, dict[str, Evidence]] = {}
         self.traces: dict[TraceKey, TraceVersion] = {}
         self.runs: dict[tuple[str, str, str], RunRow] = {}
         self.results: dict[tuple[str, ResultKey], ResultRow] = {}
@@ -82,10 +84,18 @@ class MemoryStore:
             if known is None or one.received_ns < known.received_ns:
                 trace[one.id] = one
 
+    async def insert_evidence(self, evidence: Sequence[Evidence]) -> None:
+        """Store what was read; the first answer to a question stays."""
+        for one in evidence:
+            trace = self.evidence.setdefault((one.project, one.trace_id), {})
+            known = trace.get(one.id)
+            if known is None or one.read_ns < known.read_ns:
+                trace[one.id] = one
+
     async def written(self, trace_keys: Sequence[TraceKey]) -> set[TraceKey]:
         """Return those of the traces of which anything but spans is stored."""
         wanted = set(trace_keys)
-        told = self.traces.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys()
+        told = self.traces.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys() | self.evidence.keys()
         return (wanted & told) | {(project, trace) for project, trace, _ in self.runs if (project, trace) in wanted}
 
     async def load(self, trace_keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
@@ -102,6 +112,7 @@ class MemoryStore:
             judgments=tuple(self.judgments.get(key, {}).values()),
             feedback=tuple(self.feedback.get(key, {}).values()),
             log_records=tuple(self.log_records.get(key, {}).values()),
+            evidence=tuple(self.evidence.get(key, {}).values()),
             first_received_ns=trace.first_received_ns if trace else 0,
             graded_facts=trace.facts if trace else 0,
             graded_receipts=trace.receipts if trace else 0,
@@ -115,7 +126,7 @@ class MemoryStore:
 
     async def unfinished(self, buckets: Collection[int] = range(ids.BUCKETS), since_ns: int = 0) -> list[TraceKey]:
         """Return the traces that are open and have a fact received since then, have pending runs, or have rows at a place they left."""
-        told = self.spans.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys()
+        told = self.spans.keys() | self.log_records.keys() | self.judgments.keys() | self.feedback.keys() | self.evidence.keys()
         found = {key for key in told if self._is_open(key) and max(self._received(key), default=0) >= since_ns}
         found |= {(run.run.project, run.run.trace_id) for run in self.live_runs() if run.run_class is RunClass.PENDING}
         return sorted({key for key in found if ids.bucket(*key) in buckets}.union(await self.misplaced(buckets, since_ns)))
@@ -131,6 +142,7 @@ class MemoryStore:
         received += [record.received_ns for record in self.log_records.get(key, {}).values()]
         received += [judgment.judged_ns for judgment in self.judgments.get(key, {}).values()]
         received += [one.received_ns for one in self.feedback.get(key, {}).values()]
+        received += [one.read_ns for one in self.evidence.get(key, {}).values()]
         return received
 
     async def misplaced(

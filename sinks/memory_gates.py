@@ -8,12 +8,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from pipeline.model.evaluation import Evaluation
 from pipeline.model.result import Kind, Outcome
 from pipeline.model.run import Place
 from pipeline.model.version import ResultRow
 from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Transition, Trip, Window
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.window import MinuteRow, fold
+from sinks.memory_evaluations import MemoryEvaluations
 from sinks.memory_golden import MemoryGoldenStore
 
 SeriesKey = tuple[str, str, str, str]
@@ -34,6 +36,7 @@ class MemoryGateStore(MemoryGoldenStore):
         self.states: dict[tuple[str, str, str], GateState] = {}
         self.tripped: dict[tuple[str, str, str, str, Transition, str], Trip] = {}
         self.told: dict[tuple[TransitionKey, str], Notification] = {}
+        self.evaluations = MemoryEvaluations()
         self.derived_ns: dict[int, int] = {}
         """By partition of agents: up to when the rows were derived from."""
 
@@ -106,6 +109,10 @@ class MemoryGateStore(MemoryGoldenStore):
             key = (_series_key(window.series), window.length_ns, window.start_ns)
             if key not in self.windows or sum(_grown(self.windows[key][0].sums)) <= sum(_grown(window.sums)):
                 self.windows[key] = (window, amended)
+
+    async def write_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write evaluations as whole new versions; what was made of more stays."""
+        self.evaluations.write(evaluations)
 
     async def load_windows(self, project: str, cohort_id: str, length_ns: int, start_ns: int, end_ns: int) -> list[Window]:
         """Return the published windows of this length that start in [start, end), with the counts of their sums and no more."""
@@ -252,11 +259,19 @@ def minute_row(row: ResultRow) -> MinuteRow:
         value=result.value if result else None,
         lower=result.lower if result else None,
         upper=result.upper if result else None,
+        spent=row.spent,
     )
 
 
 def _published(window: Window) -> Window:
     """Of a window's sums only the counts and the first receipt are published."""
     sums = window.sums
-    kept = Sums(n=sums.n, decided=sums.decided, pending=sums.pending, first_received_ns=sums.first_received_ns)
+    kept = Sums(
+        n=sums.n,
+        decided=sums.decided,
+        pending=sums.pending,
+        first_received_ns=sums.first_received_ns,
+        passed=sums.passed,
+        grader_errors=sums.grader_errors,
+    )
     return replace(window, sums=kept)

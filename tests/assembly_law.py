@@ -11,6 +11,7 @@ from worlds import T0, Action, World, agent, in_order, log_records, results_of, 
 
 from pipeline.config.grading import grading_of
 from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.evidence import Evidence
 from pipeline.model.ids import run_id
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.run import RunClass
@@ -18,19 +19,30 @@ from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.topology import Record
 from pipeline.stages.grade import Grading
 
+LEDGER = {
+    "name": "on_the_ledger",
+    "source": "ledger",
+    "each": "refund",
+    "key": {"id": "arguments.id"},
+    "identity": {"id": "arguments.id"},
+    "state": {"state": {"equals": "done"}},
+}
+"""A check of what a record source says of each refund."""
+
 
 def grading(**agent_settings: Any) -> Grading:
-    """The product's default grading, with a judge and half of the runs sampled."""
+    """The product's default grading, with a judge and half of the runs sampled; ``ledger`` is a record source."""
     configured = TracegradeSettings.model_validate(
         {
             "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "scripted", "uncalibrated": "decide"},
+            "records": {"ledger": {"http": {"url": "https://ledger.example.com/refunds/{id}"}}},
             "agents": {"default": {"sampling": {"rate": 0.5}, **agent_settings}},
         }
     )
     return grading_of(configured)("default", "a")
 
 
-GRADING = grading()
+GRADING = grading(checks={"records": [LEDGER]})
 
 
 @st.composite
@@ -50,7 +62,7 @@ def facts(draw: st.DrawFn) -> list[Record]:
 
 def _again(draw: st.DrawFn, record: Record) -> Record:
     """The same fact as another delivery of it: received at another time, by another collector whose clock may be behind, or from a dead letter."""
-    assert not isinstance(record, Judgment)
+    assert not isinstance(record, Judgment | Evidence)
     apart = draw(st.sampled_from([-DAY, -MINUTE, -5 * SECOND, 5 * SECOND]))
     return msgspec.structs.replace(record, received_ns=record.received_ns + apart)
 

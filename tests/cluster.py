@@ -31,7 +31,7 @@ CONFIG: Final = """
 project: {project}
 store: {{url: "{store}", database: {database}}}
 kafka: {{brokers: ["{broker}"], partitions: {partitions}, session_timeout: {session}}}
-receiver: {{http_port: 0, grpc_port: 0, project: {project}}}
+receiver: {{http_port: 0, grpc_port: 0, project: {project}{receiver}}}
 """
 
 
@@ -129,8 +129,9 @@ class Cluster:
         database: str = "tracegrade",
         partitions: int = 4,
         session: str = "6s",
+        receiver: str = "",
     ) -> None:
-        """Declare the topics. ``more`` is YAML that is added to the configuration."""
+        """Declare the topics. ``more`` is YAML that is added to the configuration, ``receiver`` to that section of it."""
         self.broker = broker
         self.front = front
         self.project = project
@@ -143,6 +144,7 @@ class Cluster:
                 broker=broker.address,
                 partitions=partitions,
                 session=session,
+                receiver=receiver,
             )
             + more
         )

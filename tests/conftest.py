@@ -34,7 +34,7 @@ def _on_the_broker(module: Path) -> bool:
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]
-    """Says which tests run in one process: all on the broker, so that there is one; and those of a module, which share what it starts.
+    """Says which tests run in one process: all on the broker, so that there is one; all that share a browser; and those of a module, which share what it starts.
 
     Laws share nothing that is started, and each of them takes long enough to go wherever there is room.
     """
@@ -43,6 +43,8 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
         module = self.config.rootpath / nodeid.partition("::")[0]
         if _on_the_broker(module):
             return "broker"
+        if module.parent.name == "browser":
+            return "browser"
         return nodeid if module.parent.name == "laws" else str(module)
 
 

@@ -306,6 +306,7 @@ class Seen(NamedTuple):
     states: list[GateState]
     windows: dict[Any, Any]
     minutes: dict[Any, Any]
+    evaluations: dict[Any, Any]
     cases: dict[Any, Any]
     members: dict[Any, Any]
     confirmed: set[str]
@@ -323,6 +324,7 @@ def seen(world: GateWorld) -> Seen:
         states=sorted((replace(state, version=0, last_failure_ns=0) for state in store.states.values()), key=repr),
         windows={key: window for key, (window, _) in store.windows.items()},
         minutes=dict(store.minutes),
+        evaluations=dict(store.evaluations.held),
         cases={key: replace(case, version=0) for key, case in store.cases.items()},
         members=dict(store.members),
         confirmed={one.idempotency_key for one in store.told.values() if one.confirmed_ns},

@@ -7,16 +7,20 @@ from typing import Any, Self
 from builders import T0
 from run_builders import a_call, a_run
 
+from pipeline.config.rubrics import load
+from pipeline.judges.endpoint import Endpoint
 from pipeline.judges.judge import Judge
 from pipeline.judges.openai import OpenAIModel
-from pipeline.judges.rubric_file import load
+from pipeline.judges.purse import Purse
 from pipeline.judges.scripted import MODEL, Script, ScriptedJudge
 from pipeline.judges.settings import JudgeSettings, Price
 from pipeline.judges.transcript import render
-from pipeline.judges.votes import VotesInMemory
+from pipeline.judges.votes import VoteKey, VotesInMemory
 from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.rubric import Rubric
 from pipeline.model.run import Run
 from pipeline.model.time import MINUTE, SECOND
+from pipeline.runtime.clock import ManualClock
 
 SUPPORT = load("support")
 PRICE = Price(input_per_million=Decimal("0.75"), output_per_million=Decimal("2.55"))
@@ -70,9 +74,10 @@ def a_request_to_judge(run: Run, judge: Judge, **fields: Any) -> JudgeRequest:
 
 
 class Bench:
-    """A judge of the support rubric, the scripted server it asks over HTTP, and its votes."""
+    """A judge of a rubric, the scripted server it asks over HTTP, and its votes."""
 
-    def __init__(self, replies: Script = (), **settings: Any) -> None:
+    def __init__(self, replies: Script = (), rubric: Rubric = SUPPORT, **settings: Any) -> None:
+        self._rubric = rubric
         self.server = ScriptedJudge(replies)
         self.votes = VotesInMemory()
         self._settings = settings
@@ -81,18 +86,35 @@ class Bench:
         await self.server.__aenter__()
         given = {"base_url": self.server.url, "model": MODEL, "price": PRICE, "timeout": 5 * SECOND}
         self.settings = JudgeSettings.model_validate(given | self._settings)
-        self._model = OpenAIModel(self.settings, SUPPORT, {})
-        self.judge = Judge(SUPPORT, self.settings, self._model, self.votes, lambda: T0)
+        self._model = OpenAIModel(self.settings, {})
+        self.clock = ManualClock(T0)
+        self.judge = self.a_judge()
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self._model.__aexit__(*error)
         await self.server.__aexit__(*error)
 
+    def a_judge(self, partitions: int = 1, **more: Any) -> Judge:
+        """A judge as another process would have it: it knows what is in the log and nothing else."""
+        now = self.clock.now
+        self.endpoint = Endpoint(self._model, self.settings, now)
+        purse = Purse(self.settings.budget, self.settings.price, self.votes, now, partitions)
+        return Judge(self._rubric, self.settings, self.endpoint, purse, self.votes, now, **more)
+
     async def judged(self, dimension: str, run: Run | None = None, **fields: Any) -> Judgment:
         """The judgment of one dimension of a run."""
-        request = a_request_to_judge(run or refunded(), self.judge, **fields)
-        return await self.judge.judge(request, dimension, self.judge.contracts[dimension].hash)
+        return await self.judged_by(self.judge, dimension, run, **fields)
+
+    async def judged_by(self, judge: Judge, dimension: str, run: Run | None = None, **fields: Any) -> Judgment:
+        """The same by another judge."""
+        request = a_request_to_judge(run or refunded(), judge, **fields)
+        return await judge.judge(request, dimension, judge.contracts[dimension].hash)
+
+    @staticmethod
+    def key(run_id: str, project: str = "default") -> VoteKey:
+        """The key of a call about some run."""
+        return VoteKey(project, run_id, "t", "c", "tone", 0, 0)
 
 
 async def judged(dimension: str, replies: Script = (), run: Run | None = None, **settings: Any) -> Judgment:

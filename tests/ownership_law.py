@@ -12,9 +12,10 @@ import msgspec
 from assembly_law import GRADING
 from hypothesis import strategies as st
 from opentelemetry.metrics import NoOpMeter
-from worlds import T0, Log, Stored, agent, in_order, model, results_of, run_world, runs_of, verdict_of, windows_of
+from worlds import T0, Log, Stored, agent, in_order, ledger_says, model, results_of, run_world, runs_of, verdict_of, windows_of
 
 from collectors.dialects import read
+from pipeline.model.evidence import Question
 from pipeline.model.result import JudgeRequest
 from pipeline.model.time import SECOND
 from pipeline.model.topology import JUDGE, TOUCHED, TRACES, Record, Topic
@@ -133,7 +134,7 @@ class Worker:
         publish = self.fence.around_publish(group.publish)
         telemetry = Telemetry(NoOpMeter("test"))
         assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=lambda _project, _agent: GRADING)
-        self.owner = TraceOwner(shared, assembly, publish, telemetry, len(group.log.partitions), owned)
+        self.owner = TraceOwner(shared, assembly, publish, telemetry, len(group.log.partitions), owned, group.reads.extend)
         letters = DeadLetters("assemble", shared.bury, publish, telemetry)
         self.assembling = Assembling(shared, self.owner, publish, letters, self._acknowledge, group.clock)
         positions = {partition: Position(group.committed[partition], group.committed[partition]) for partition in owned}
@@ -187,6 +188,8 @@ class Group:
         self.gone: list[Worker] = []
         """Those whose assignment was taken away, and who have not noticed."""
         self._questions: list[JudgeRequest] = []
+        self.reads: list[Question] = []
+        """What record sources were asked, by whomever: one that is gone asks too, and is answered on the topic like the others."""
 
     async def publish(self, topic: Topic, records: Sequence[Any]) -> None:
         """Take what workers publish; what is to be judged waits, whoever asked."""
@@ -222,7 +225,9 @@ class Group:
                 self.gone.remove(worker)
 
     async def answer(self) -> None:
-        """Let the judge answer everything it was asked."""
+        """Let the judge and record sources answer everything they were asked."""
+        read, self.reads[:] = dict.fromkeys(self.reads), []
+        self.log.append([ledger_says(question) for question in read], self.clock.now())
         asked, self._questions = self._questions, []
         self.log.append([verdict_of(request, *one) for request in asked for one in request.dimensions], self.clock.now())
 
@@ -264,7 +269,7 @@ class Group:
             await self.take(1000)
             await self.tick()
             wake = min((at for one in self.workers if (at := one.owner.next_wake) is not None), default=None)
-            if self._questions:
+            if self._questions or self.reads:
                 await self.answer()
             elif wake is None:
                 return

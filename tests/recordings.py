@@ -16,6 +16,7 @@ from pipeline.model.log_record import LogRecord
 from pipeline.model.run import Run
 from pipeline.model.span import Span
 from pipeline.model.time import DAY, SECOND
+from pipeline.model.version import RunVersion
 from pipeline.stages.assemble import TraceState
 from pipeline.stages.close import AssembleSettings
 from pipeline.stages.turn import Assembly, turn
@@ -60,17 +61,22 @@ def arrived(path: Path) -> list[Span | LogRecord]:
 
 def runs_of(records: Iterable[Span | LogRecord]) -> list[Run]:
     """The runs of these traces by start, once all has come and every clock has run out."""
+    return [one.run for one in graded(records)]
+
+
+def graded(records: Iterable[Span | LogRecord], assembly: Assembly = _ASSEMBLY) -> list[RunVersion]:
+    """The same runs with all that is said of them."""
     traces: dict[str, list[Span | LogRecord]] = {}
     for record in records:
         traces.setdefault(record.trace_id, []).append(record)
-    runs = [run for trace_id, one in traces.items() for run in _runs_of_trace(trace_id, one)]
-    return sorted(runs, key=lambda run: (run.start_ns, run.run_id))
+    runs = [run for trace_id, one in traces.items() for run in _graded(trace_id, one, assembly)]
+    return sorted(runs, key=lambda one: (one.run.start_ns, one.run.run_id))
 
 
-def _runs_of_trace(trace_id: str, records: list[Span | LogRecord]) -> list[Run]:
+def _graded(trace_id: str, records: list[Span | LogRecord], assembly: Assembly) -> tuple[RunVersion, ...]:
     state = TraceState(PROJECT, trace_id)
     for record in records:
         state.add([record])
     now = state.last_received_ns + 2 * DAY
-    version = turn(state, now, now, _ASSEMBLY).version
-    return [one.run for one in version.runs] if version else []
+    version = turn(state, now, now, assembly).version
+    return version.runs if version else ()

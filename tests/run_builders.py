@@ -28,7 +28,7 @@ def a_run(*calls: ToolCall, **fields: Any) -> Run:
         trace_id="ab" * 16,
         run_id="cd" * 16,
         head_span_id="00000000000000a1",
-        place=Place(Cohort(agent="support"), minute_of(T0)),
+        place=given.pop("place", Place(Cohort(agent="support"), minute_of(T0))),
         start_ns=given.pop("start_ns", T0),
         end_ns=given.pop("end_ns", T0 + 2 * SECOND),
         first_received_ns=T0 + 3 * SECOND,

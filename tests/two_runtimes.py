@@ -234,6 +234,7 @@ MAY_DIFFER: Final[Mapping[str, Mapping[str, str]]] = {
     "results": {"first_received_at": ARRIVAL, "inserted_at": ARRIVAL},
     "minutes": {"first_received_at": ARRIVAL},
     "windows": {"first_received_at": ARRIVAL},
+    "evaluations": {},
     "trips": {},  # see _as_told
     "notifications": {"due_at": ARRIVAL, "confirmed_at": ARRIVAL, "attempts": "of deliveries", "version": REWRITES},
     "golden_cases": {"version": REWRITES},

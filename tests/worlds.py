@@ -16,6 +16,7 @@ from opentelemetry.metrics import NoOpMeter
 from collectors.dialects import read
 from collectors.kafka.records import Incoming, encode
 from collectors.otlp.cutting import LEAST, cut_texts
+from pipeline.model.evidence import Evidence, Found, Question, answered
 from pipeline.model.ids import digest
 from pipeline.model.log_record import LogRecord
 from pipeline.model.log_record import seal as seal_log
@@ -242,8 +243,23 @@ def verdict_of(request: JudgeRequest, dimension: str, contract: str) -> Judgment
     )
 
 
+def ledger_says(question: Question) -> Evidence:
+    """A record source that says the same under the same key, always: the record, two of them, another one's, none, or nothing at all."""
+    drawn = int(digest(2, question.source, question.key), 16) % 6
+    (wanted,) = json.loads(question.key).values()
+    if drawn == 0:
+        return answered(question, Found.FAILED, T0, error="no answer within 5 s")
+    if drawn == 1:
+        return answered(question, Found.ABSENT, T0)
+    records = [{"id": wanted + (drawn == 2), "state": "done"}] * (2 if drawn == 3 else 1)
+    return answered(question, Found.RECORD, T0, body=json.dumps(records))
+
+
 class Action(msgspec.Struct, frozen=True):
-    """One thing that happens: records arrive, time passes (in ``silence`` of the judge), it answers, or the owner dies and another takes over."""
+    """One thing that happens: records arrive, time passes (in ``silence`` of the judge), it answers, or the owner dies and another takes over.
+
+    Or what was asked of record sources is ``read``.
+    """
 
     kind: str
     records: tuple[int, ...] = ()
@@ -261,7 +277,7 @@ def schedules(draw: st.DrawFn, records: int) -> list[Action]:
         size = draw(st.integers(1, max(1, len(queue))))
         actions.append(Action("arrive", records=tuple(queue[:size])))
         queue = queue[size:]
-        kind = draw(st.sampled_from(["nothing", "pass", "pass", "answer", "crash"]))
+        kind = draw(st.sampled_from(["nothing", "pass", "pass", "answer", "read", "crash"]))
         if kind != "nothing":
             actions.append(Action(kind, seconds=draw(st.sampled_from([0, 5, 61, 400, 1000, 90_000]))))
     return actions
@@ -293,6 +309,7 @@ class World:
         self.store = MemoryStore()
         self.now = T0 + 30 * SECOND
         self.questions: list[JudgeRequest] = []
+        self.reads: list[Question] = []
         self.touched: set[Touched] = set()
         self._assembly = Assembly(read=read, settings=settings or AssembleSettings(), grading_of=lambda _project, _agent: grading)
         self._telemetry = Telemetry(NoOpMeter("test"))
@@ -305,7 +322,7 @@ class World:
             else:
                 self.touched.update(records)
 
-        return TraceOwner(self.store, self._assembly, publish, self._telemetry)
+        return TraceOwner(self.store, self._assembly, publish, self._telemetry, read=self.reads.extend)
 
     @property
     def times(self) -> Times:
@@ -333,9 +350,15 @@ class World:
         asked, self.questions = self.questions, []
         await self.arrive([verdict_of(request, *one) for request in asked for one in request.dimensions])
 
+    async def read(self) -> None:
+        """Let record sources answer everything they were asked."""
+        asked, self.reads[:] = dict.fromkeys(self.reads), []
+        await self.arrive([ledger_says(question) for question in asked])
+
     async def crash(self) -> None:
         """Lose everything but the store; a new owner takes over."""
         self.questions.clear()
+        self.reads.clear()
         self.owner = self._new_owner()
         await self.owner.recover(self.now)
 
@@ -345,15 +368,19 @@ class World:
             await self.arrive([records[index] for index in action.records])
         elif action.kind == "answer":
             await self.answer()
+        elif action.kind == "read":
+            await self.read()
         elif action.kind == "crash":
             await self.crash()
         await self.wait(action.seconds, judge_answers=action.kind != "silence")
 
     async def settle(self) -> None:
-        """Run out every clock, with the judge answering at once."""
+        """Run out every clock, with the judge and record sources answering at once."""
         for _ in range(60):
             await self.owner.tick(self.times)
-            if self.questions:
+            if self.reads:
+                await self.read()
+            elif self.questions:
                 await self.answer()
             elif self.owner.next_wake is None:
                 return

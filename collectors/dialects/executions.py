@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from collectors.dialects.attributes import UNREADABLE, as_text, captured, decoded, is_shallow, withheld
 from collectors.dialects.messages import messages_of
 from collectors.dialects.parts import result_text
-from collectors.dialects.steps import NO_CONTENT, TRUNCATED, error_of, step_of
+from collectors.dialects.steps import NO_CONTENT, TRUNCATED, error_of, raised, step_of
 from pipeline.model.span import Span
 from pipeline.model.step import Step, StepKind, ToolCall
 
@@ -57,7 +57,7 @@ def given(value: Any, parameters: Any = None, *, is_json: bool = False) -> Given
         if isinstance(value, str):
             return Given(raw=value)
         if value is UNREADABLE:
-            return Given(raw=text, truncated=is_json or text.startswith('{"'))
+            return Given(raw=text, truncated=is_json or text.startswith(_OBJECTS))
     return _unwrapped(value, parameters) if is_shallow(value) else Given(raw=as_text(value))
 
 
@@ -168,9 +168,15 @@ def _result(value: dict[str, Any], text: str) -> Returned:
     return Returned(text, failed=failed or value.get("status") == "error")
 
 
+def _raised(span: Span, result: str | None) -> str | None:
+    """Return the exception that a tool's span tells of although its status does not, where it returned nothing or just that (reliability R116)."""
+    told = raised(span) if span.events else None
+    return told if told is not None and (result is None or told.partition(": ")[2] in result) else None
+
+
 def tool_step(span: Span, dialect: str, name: str, call_id: str, got: Given, gave: Returned, *, agent: str) -> Step:
     """Return an executed call as a step, with the error that the span tells, or else the result."""
-    error = error_of(span) or (gave.text or "error" if gave.failed else None)
+    error = error_of(span) or (gave.text or "error" if gave.failed else _raised(span, gave.text))
     nothing = got.arguments is None and not got.raw and gave.text is None
     return step_of(
         span,

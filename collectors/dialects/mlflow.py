@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from collectors.dialects import genai
 from collectors.dialects.attributes import UNREADABLE, as_dict, as_text, captured, decoded
 from collectors.dialects.dialect import About, Dialect, Marks
 from collectors.dialects.executions import given, returned, tool_step
@@ -40,8 +41,10 @@ _TOKENS: Final = Names(
 
 
 def read(span: Span) -> Step:
-    """Read by type."""
+    """Read by type; spans that came to MLflow over OTLP have an empty one, and the conventions' operation (reliability R119)."""
     kind = _KINDS.get(_text(span, _TYPE), StepKind.CHAIN)
+    if kind is StepKind.CHAIN and genai.OPERATION in span.attributes:
+        return genai.read(span)
     step = _of_kind(span, kind)
     session = _text(span, "mlflow.trace.session")
     return msgspec.structs.replace(step, conversation_id=session) if session and not step.conversation_id else step

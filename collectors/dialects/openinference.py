@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from collectors.dialects.attributes import as_dict, decoded, first, first_text, in_order, nested
+from collectors.dialects.attributes import as_dict, decoded, first, first_text, in_order, integer, nested
 from collectors.dialects.dialect import About, Dialect, Marks
 from collectors.dialects.executions import given, returned, tool_step
 from collectors.dialects.messages import messages_of
@@ -93,6 +93,7 @@ class OpenInference:
             output=gave,
             tools=_tools(span.attributes, nested(span.attributes, "llm.tools.")),
             usage=usage_of(span.attributes, OPENINFERENCE),
+            most_rounds=integer(span.attributes.get("smolagents.max_steps")) or 0,
             flags=flags,
         )
 

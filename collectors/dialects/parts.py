@@ -159,7 +159,10 @@ def result_text(value: Any) -> str:
 
 
 def tool_call_of(raw: Mapping[str, Any]) -> ToolCall | None:
-    """Return a call as a model asked for it; None without a name. What a message holds was captured, so ``{}`` is no arguments."""
+    """Return a call as a model asked for it; None without a name.
+
+    What a message holds was captured, so ``{}`` is no arguments, and so is the empty text that models write for it (reliability R112).
+    """
     function = raw.get("function")
     inner: Mapping[str, Any] = function if isinstance(function, dict) else raw
     name = inner.get("name")
@@ -167,7 +170,10 @@ def tool_call_of(raw: Mapping[str, Any]) -> ToolCall | None:
         return None
     call_id = id_of(raw.get("call_id") or raw.get("id") or raw.get("tool_call_id"))
     given = next((inner[key] for key in ("arguments", "args", "input", "server_tool_call") if inner.get(key) is not None), None)
-    arguments = (decoded(given) if captured(given) else None) if isinstance(given, str) else given
+    if isinstance(given, str):
+        arguments = (decoded(given) if captured(given) else None) if given and not given.isspace() else {}
+    else:
+        arguments = given
     if arguments is UNREADABLE or (arguments is None and given is not None) or not is_shallow(arguments):
         return ToolCall(name, call_id, raw_arguments=as_text(given))
     return ToolCall(name, call_id, arguments=arguments)

@@ -1,8 +1,10 @@
 """What every span says in the same way, whatever its dialect: who it is, when, in which service, and how it failed."""
 
+import re
 from typing import Any, Final
 
 from collectors.dialects.attributes import as_text, captured
+from collectors.dialects.finish import LENGTH, stopped_at_length
 from pipeline.model.span import STATUS_ERROR, TRUNCATED_FIELDS, Attributes, Span
 from pipeline.model.step import Step, StepKind
 
@@ -47,6 +49,12 @@ _FRAMEWORKS: Final = frozenset(
     }
 )
 """What frameworks write where the provider of a model belongs: their own names (dialects reference, trap 16)."""
+_RAISING: Final = frozenset({StepKind.AGENT, StepKind.MODEL})
+_HANDING_OVER: Final = re.compile(
+    r"Graph(?:Interrupt|BubbleUp)|NodeInterrupt|ParentCommand|Command\b|CallDeferred|ApprovalRequired|Handoff|Stop(?:Async)?Iteration"
+    r"|GeneratorExit|CancelledError"
+)
+"""Exceptions by which frameworks hand over, wait or stop."""
 _CONVERSATION: Final = (
     "gen_ai.conversation.id",
     "session.id",
@@ -62,6 +70,8 @@ def step_of(span: Span, dialect: str, kind: StepKind, *, flags: tuple[str, ...] 
     resource, attributes = span.resource, span.attributes
     if "error" not in what:
         what["error"] = error_of(span)
+        if what["error"] is None and span.events and kind in _RAISING and not what.get("output"):
+            what["error"] = raised(span)
     if "conversation_id" not in what:
         what["conversation_id"] = conversation_of(attributes)
     if what.get("provider") in _FRAMEWORKS:
@@ -80,7 +90,7 @@ def step_of(span: Span, dialect: str, kind: StepKind, *, flags: tuple[str, ...] 
         service_version=_word(resource.get("service.version")),
         environment=_word(resource.get("deployment.environment.name")) or _word(resource.get("deployment.environment")),
         parent_is_remote=span.parent_is_remote,
-        flags=(*flags, *_flags(span)),
+        flags=(*flags, *_flags(span), *((LENGTH,) if kind is StepKind.MODEL and stopped_at_length(span) else ())),
         **what,
     )
 
@@ -116,12 +126,27 @@ def error_of(span: Span) -> str | None:
     error_type = _word(span.attributes.get("error.type"))
     if not (span.status_code == STATUS_ERROR or error_type or _says_failure(span)):
         return None
+    if (told := _exception(span)) is not None:
+        return told
+    message, _, _ = span.status_message.partition("Traceback (most recent call last)")
+    return _sentence(error_type, message.strip()) or "error"
+
+
+def raised(span: Span) -> str | None:
+    """Return the exception that a span tells of where its status does not, or says OK, which no later error can take back (reliability R118).
+
+    It counts for a step that gave nothing, and not where the exception only hands over control.
+    """
+    told = _exception(span)
+    return None if told is None or _HANDING_OVER.match(told) else told
+
+
+def _exception(span: Span) -> str | None:
     for event in reversed(span.events):
         if event.name == "exception" and captured(event.attributes.get("exception.type")):
             name = _word(event.attributes["exception.type"]).rpartition(".")[2]
             return _sentence(name, _word(event.attributes.get("exception.message")))
-    message, _, _ = span.status_message.partition("Traceback (most recent call last)")
-    return _sentence(error_type, message.strip()) or "error"
+    return None
 
 
 def _says_failure(span: Span) -> bool:

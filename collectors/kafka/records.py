@@ -13,6 +13,7 @@ import msgspec
 from collectors.otlp import protobuf
 from collectors.otlp.encode import Part, TracesData, parts
 from pipeline.errors import PermanentError
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.span import Span
@@ -64,7 +65,7 @@ class Read(msgspec.Struct, frozen=True):
 
 _SPANS: Final = "spans"
 _KINDS: Final[dict[str, dict[str, type]]] = {
-    TRACES.name: {_SPANS: Span, "log_record": LogRecord, "judgment": Judgment, "feedback": Feedback},
+    TRACES.name: {_SPANS: Span, "log_record": LogRecord, "judgment": Judgment, "feedback": Feedback, "evidence": Evidence},
     JUDGE.name: {"judge_request": JudgeRequest},
     TOUCHED.name: {"touched": Touched},
     TRIPS.name: {"trip": Trip},

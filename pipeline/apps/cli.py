@@ -9,9 +9,20 @@ from typing import Annotated, Final
 
 import typer
 
-from pipeline.apps import commands, conversation_commands, explain_command, feedback_command, key_command, verify_commands
+from pipeline.apps import (
+    commands,
+    conversation_commands,
+    doctor_command,
+    explain_command,
+    feedback_command,
+    key_command,
+    verify_commands,
+)
+from pipeline.apps.cli_judge import judge
 from pipeline.apps.cli_letters import letters
 from pipeline.apps.cli_options import AsJson, Config, Limit, OneAgent
+from pipeline.apps.cli_quality import sums
+from pipeline.apps.cli_verdict import verdicts
 from pipeline.apps.feedback_command import About
 from pipeline.apps.logs import LEVELS, log_to_stderr
 from pipeline.apps.text import visible
@@ -32,6 +43,9 @@ topics = typer.Typer(help="Where records travel between processes: the topics of
 app.add_typer(topics, name="topics")
 
 app.add_typer(letters, name="dead-letters")
+app.add_typer(verdicts)
+app.add_typer(sums)
+app.add_typer(judge, name="judge")
 
 
 def _version(asked: bool) -> None:
@@ -179,6 +193,12 @@ def check(
 ) -> None:
     """Explain what is wrong with a configuration, by line, or what it comes to."""
     raise typer.Exit(commands.check(config, json=as_json))
+
+
+@app.command()
+def doctor(config: Config = None, as_json: AsJson = False) -> None:
+    """Look whether what the configuration names is there and works: store, brokers, judge. Asks the judge one question."""
+    raise typer.Exit(doctor_command.doctor(config, json=as_json))
 
 
 @app.command()

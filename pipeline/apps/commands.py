@@ -269,14 +269,14 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
-def ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, str], Awaitable[Any]]") -> Any:
-    """Return plain JSON values: from the ``up`` that has the folder open, else from the store itself."""
+def ask(settings: "TracegradeSettings", path: str, direct: "Callable[[Store, str], Awaitable[Any]]", body: Any = None) -> Any:
+    """Return plain JSON values: from the ``up`` that has the folder open (a ``body`` is posted to it), else from the store itself."""
     from pipeline.apps import served
 
     if settings.store.url is None:
         url = served.address(settings.store.path)
         if url is not None:
-            return served.ask(url, path, served.key_of(settings, os.environ), tls=settings.receiver.tls)
+            return served.ask(url, path, served.key_of(settings, os.environ), body, settings.receiver.tls)
         if not settings.store.path.exists():
             raise ConfigurationError(
                 f"there is no data in {settings.store.path}; start tracegrade up, or name the folder as store.path in tracegrade.yaml"

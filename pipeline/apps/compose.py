@@ -15,11 +15,13 @@ from collectors.otlp.traces import TRACES
 from collectors.redaction.configured import redactor
 from pipeline.apps.api import api_routes
 from pipeline.apps.health import Check, Health, backlog, disk
+from pipeline.apps.openapi import openapi_route
 from pipeline.apps.parts import Parts
+from pipeline.apps.quality_routes import quality_routes
 from pipeline.apps.serve import Served, serve
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.apps.verify_commands import verifier_of
-from pipeline.config.grading import contracts
+from pipeline.config.grading import contracts, quality_policies, rubrics_in_force
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.model.topology import Topic
 from pipeline.runtime.clock import Clock, SystemClock
@@ -58,6 +60,7 @@ class Product:
             stack.push_async_callback(asyncio.to_thread, self._metrics.shutdown, LAST_METRICS)
             self.pipeline = await self._pipeline(Parts(self.settings, self.telemetry, self.clock, stack, self._environment))
             await self.store.insert_contracts(contracts(self.settings))
+            await self.store.rubrics.insert(rubrics_in_force(self.settings))
             await self.pipeline.start()
             stack.push_async_callback(self.pipeline.stop)
             self.served = await self._serve(stack)
@@ -72,13 +75,15 @@ class Product:
         return Embedded(
             self.store,
             parts.assembly(),
-            await parts.ask(self.store),
+            (await parts.ask_of(self.store))(1, 1),
             parts.gates(self.store),
             parts.messenger(self.store),
             parts.windows(),
             self.clock,
             self.telemetry,
             self.settings.judge.concurrency,
+            await parts.sources(),
+            parts.redacted(),
         )
 
     @property
@@ -110,7 +115,12 @@ class Product:
         stack.push_async_callback(runs.close)
         desk = FeedbackDesk(self.pipeline.intake.store, runs, self.clock.now, hides, self.telemetry.feedback)
         verifier = verifier_of(self.settings, self.store)
-        more = [*api_routes(self.store, keys, self.telemetry, verifier), *feedback.routes(receiver, desk)]
+        more = [
+            *api_routes(self.store, keys, self.telemetry, verifier),
+            *quality_routes(self.store, keys, quality_policies(self.settings)),
+            openapi_route(),
+            *feedback.routes(receiver, desk),
+        ]
         return await serve(receiver, health, more, stack)
 
     def _checks(self) -> dict[str, Check]:

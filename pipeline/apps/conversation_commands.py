@@ -102,7 +102,7 @@ def _detail(detail: Mapping[str, Any]) -> "RenderableType":
         ("time", f"{show.utc(one['start_ns'])} to {show.utc(one['end_ns'])} UTC"),
         ("runs", f"{one['runs']}: {_verdicts(one['outcomes'])}"),
         ("tokens", f"{_tokens(one)}{_missing(one['without_tokens'])}"),
-        ("cost", f"{_cost(one['cost_usd'])}{_missing(one['without_cost'])}"),
+        ("cost", f"{_cost(one['cost_usd'])}{_missing(one['without_cost'], 'known of')}"),
     ):
         head.add_row(Text(name, style="bold"), Text(visible(value)))
     made = show.table(f"\nTurns ({_shown(detail)})", "run", "agent", "start", "request", "answer", "verdict")
@@ -134,14 +134,14 @@ def _tokens(one: Mapping[str, Any]) -> str:
     return ", ".join(UNKNOWN if one[name] is None else str(one[name]) for name in ("input_tokens", "output_tokens"))
 
 
-def _cost(cost_usd: float | None) -> str:
-    from pipeline.apps.show import UNKNOWN
+def _cost(cost_usd: str | None) -> str:
+    from pipeline.apps.show import dollars
 
-    return UNKNOWN if cost_usd is None else f"{cost_usd:.6f} USD"
+    return dollars(cost_usd)
 
 
-def _missing(runs: int) -> str:
+def _missing(runs: int, word: str = "told by") -> str:
     """Say what a sum leaves out, so that nobody takes it for all of it."""
     from pipeline.apps.show import counted
 
-    return f" (not told by {counted(runs, 'run')})" if runs else ""
+    return f" (not {word} {counted(runs, 'run')})" if runs else ""

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 
 from collectors.redaction.configured import redactor
 from pipeline.apps.parts import Parts
-from pipeline.model.topology import ASSEMBLE, GATE, JUDGING, TOUCHED, TRACES, Node, Publish, bucket_of_agent
+from pipeline.model.topology import ASSEMBLE, GATE, JUDGE, JUDGING, TOUCHED, TRACES, Node, Publish, bucket_of_agent
 from pipeline.runtime.assembling import Assembling
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.dead_letters import masked_by
-from pipeline.runtime.desk import Ask, JudgeDesk
+from pipeline.runtime.desk import AskOf, JudgeDesk
 from pipeline.runtime.fence import Fence
 from pipeline.runtime.gate_owner import GateOwner
 from pipeline.runtime.gating import Gating
@@ -16,7 +16,9 @@ from pipeline.runtime.handover import publisher
 from pipeline.runtime.holding import Acknowledge, DeadLetters, Hold
 from pipeline.runtime.judging import Judging
 from pipeline.runtime.owner import TraceOwner
+from pipeline.runtime.record_desk import OpenSource, RecordDesk
 from pipeline.runtime.telemetry import Metric, Telemetry
+from pipeline.runtime.windows import Evaluating
 from sinks.clickhouse.store import Store
 
 
@@ -29,17 +31,19 @@ class Holdings:
         store: Store,
         publish: Publish,
         partitions: Mapping[str, int],
-        ask: Ask,
+        ask_of: AskOf,
         clock: Clock,
         telemetry: Telemetry,
+        sources: Mapping[str, OpenSource],
     ) -> None:
         """Take how many partitions each topic has, by its name."""
         self._parts = parts
         self._store = store
         self._publish = publish
         self._partitions = partitions
-        self._ask = ask
+        self._ask_of = ask_of
         self._clock = clock
+        self._sources = sources
         self._telemetry = telemetry
         self._mask = masked_by(redactor(parts.settings.redaction))
         self._owner: TraceOwner | None = None
@@ -59,25 +63,28 @@ class Holdings:
     def _assemble(self, owned: Collection[int], fence: Fence, acknowledge: Acknowledge) -> Assembling:
         store, publish, dead_letters = self._seams(ASSEMBLE, fence)
         partitions = self._partitions[TRACES.name]
-        self._owner = owner = TraceOwner(store, self._parts.assembly(), publish, self._telemetry, partitions, owned)
-        return Assembling(store, owner, publish, dead_letters, acknowledge, self._clock)
+        records = RecordDesk(self._sources, publish, self._clock, self._telemetry, self._parts.redacted())
+        self._owner = owner = TraceOwner(store, self._parts.assembly(), publish, self._telemetry, partitions, owned, records.take)
+        return Assembling(store, owner, publish, dead_letters, acknowledge, self._clock, records)
 
-    def _judge(self, _: Collection[int], fence: Fence, acknowledge: Acknowledge) -> Judging:
+    def _judge(self, owned: Collection[int], fence: Fence, acknowledge: Acknowledge) -> Judging:
         publish, dead_letters = self._seams(JUDGING, fence)[1:]
-        desk = JudgeDesk(self._ask, publish, self._clock, self._telemetry, self._parts.settings.judge.concurrency)
+        ask = self._ask_of(len(owned), self._partitions[JUDGE.name])
+        desk = JudgeDesk(ask, publish, self._clock, self._telemetry, self._parts.settings.judge.concurrency)
         return Judging(desk, dead_letters, acknowledge, fence)
 
     def _gate(self, owned: Collection[int], fence: Fence, acknowledge: Acknowledge) -> Gating:
         store, publish, dead_letters = self._seams(GATE, fence)
-        agents = self._partitions[TOUCHED.name]
+        agents, assembly = self._partitions[TOUCHED.name], self._parts.assembly()
         owner = GateOwner(
             store,
             self._parts.gates(store),
             self._parts.messenger(store),
             self._parts.windows(),
-            self._parts.assembly().gating_of,
+            assembly.gating_of,
             publish,
             lambda project, agent: bucket_of_agent(project, agent) % agents in owned,
             owned,
+            Evaluating(assembly.quality_of, assembly.revision),
         )
         return Gating(owner, store.clocks, self._partitions[TRACES.name], dead_letters, acknowledge, self._clock)

@@ -1,24 +1,29 @@
 """Parts: what every runtime is made of, built from settings. The runtimes differ only in how records travel between these."""
 
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 
 from collectors.dialects import plug_ins
+from collectors.records.sources import opened
+from collectors.redaction.configured import redactor
+from collectors.redaction.redactor import Counts
+from pipeline.apps.judges import Judges
+from pipeline.apps.revision import revision
 from pipeline.config.grading import graders_of, grading_of, idle_contracts
 from pipeline.config.tracegrade import TracegradeSettings
-from pipeline.judges.judge import Judge
-from pipeline.judges.openai import OpenAIModel
-from pipeline.model.result import JudgeRequest, Judgment, Kind
-from pipeline.model.time import MINUTE
+from pipeline.model.result import Judgment, Kind
+from pipeline.model.time import MINUTE, SECOND
 from pipeline.runtime.clock import Clock
-from pipeline.runtime.desk import Ask
+from pipeline.runtime.desk import AskOf
 from pipeline.runtime.gate_owner import OwnedStore
 from pipeline.runtime.gates import Gates
 from pipeline.runtime.messenger import Messenger, NotificationStore
+from pipeline.runtime.record_desk import OpenSource, as_it_is
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.stages.alert import destinations
 from pipeline.stages.gate import FloorGate
@@ -54,7 +59,11 @@ class Parts:
         """Return how traces become graded runs."""
         settings = self.settings
         return Assembly(
-            read=self._read, settings=settings.assemble, grading_of=grading_of(settings), retention_of=settings.retention.of
+            read=self._read,
+            settings=settings.assemble,
+            grading_of=grading_of(settings),
+            retention_of=settings.retention.of,
+            revision=revision(self._environment),
         )
 
     def gates(self, store: OwnedStore) -> Gates:
@@ -84,28 +93,43 @@ class Parts:
             self._telemetry,
         )
 
+    async def sources(self) -> dict[str, OpenSource]:
+        """Return the record sources, opened; those that are services or databases are connected to when they are asked first.
+
+        Raises:
+            ConfigurationError: one of them cannot be had as it is written.
+        """
+        return {
+            name: OpenSource(await opened(name, one, self._stack), one.timeout / SECOND, one.deadline / SECOND, one.concurrency)
+            for name, one in self.settings.records.items()
+        }
+
+    def redacted(self) -> Callable[[Any], Any]:
+        """Return what is put in place of secrets in what was read, and what that is counted in."""
+        hides, telemetry = redactor(self.settings.redaction), self._telemetry
+        if hides is None:
+            return as_it_is
+
+        def redact(value: Any) -> Any:
+            counts: Counts = Counter()
+            clean = hides.value(value, counts)
+            telemetry.redacted(counts)
+            return clean
+
+        return redact
+
     def windows(self) -> list[int]:
         """Return the lengths of the windows that are published, in ns."""
         return sorted({WINDOW, *(gate.window for gate in self.settings.gates if isinstance(gate, FloorGate))})
 
-    async def ask(self, store: Store) -> Ask:
+    async def ask_of(self, store: Store) -> AskOf:
         """Return how the judge is asked. Where none is configured nothing is ever asked."""
         if self.settings.judge.base_url is None:
-            return judged_by_nobody
-        judges: dict[str, Judge] = {}
-        for name, one in self._graders.items():
-            rubric = one.grading.rubric
-            if rubric is not None:
-                model = await self._stack.enter_async_context(OpenAIModel(self.settings.judge, rubric, self._environment))
-                judges[name] = Judge(rubric, self.settings.judge, model, store, self._clock.now)
-        return _asking(judges, self.settings.entry_of)
-
-
-def _asking(judges: Mapping[str, Judge], entry_of: Callable[[str], str]) -> Ask:
-    def ask(request: JudgeRequest, dimension: str, contract: str) -> Awaitable[Judgment]:
-        return judges[entry_of(request.agent)].judge(request, dimension, contract)
-
-    return ask
+            return lambda owned, partitions: judged_by_nobody  # noqa: ARG005 - it is the same for all
+        rubrics = {name: one.grading.rubric for name, one in self._graders.items() if one.grading.rubric is not None}
+        judges = Judges(self.settings, rubrics, store.judge, self._clock, self._telemetry)
+        await self._stack.enter_async_context(judges.opened(self._environment))
+        return judges.ask_of
 
 
 def judged_by_nobody(*_: object) -> Awaitable[Judgment]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from rich import box
@@ -25,6 +26,10 @@ NAME: Final = 23
 """Columns of an agent's name at most."""
 REASON: Final = 37
 """Columns that a reason gets before the tools get more than the least."""
+COST: Final = 8
+"""Columns of the cost."""
+_LEAST: Final = Decimal("0.0001")
+_MANY: Final = 100
 TOOLS: Final = 14
 """Columns of the tools at least."""
 
@@ -66,16 +71,15 @@ def scoreboard(runs: Sequence[Mapping[str, Any]], accounting: Mapping[str, Any],
     agents = [cell(_agent(run), longest=80) for run in runs]
     verdict = max(len(word) for word in COLOURS) if width >= ROOMY else len("insufficient_")
     agent = min(max(len(one) for one in agents), NAME if width >= ROOMY else NAME - 3)
-    rest = max(width - DIGITS - len("steps") - verdict - agent - 5 * 2, 2 * TOOLS)
+    rest = max(width - DIGITS - len("steps") - COST - verdict - agent - 6 * 2, 2 * TOOLS)
     tools = max(rest - REASON, TOOLS) if rest - REASON < TOOLS else min(rest - REASON, 2 * TOOLS)
-    made = table("Runs", "run", "agent", "steps", "tools", "verdict", "first reason")
-    for column, columns in zip(made.columns, (DIGITS, agent, 5, tools, verdict, rest - tools), strict=True):
+    made = table("Runs", "run", "agent", "steps", "cost", "tools", "verdict", "first reason")
+    for column, columns in zip(made.columns, (DIGITS, agent, 5, COST, tools, verdict, rest - tools), strict=True):
         column.max_width = columns
-    made.columns[2].justify = "right"
+    made.columns[2].justify = made.columns[3].justify = "right"
     for run, name in zip(runs, agents, strict=True):
-        made.add_row(
-            str(run["run_id"])[:DIGITS], name, str(run["steps"]), _tools(run, tools), _verdict(run), cell(run["reason"] or "")
-        )
+        said = (_tools(run, tools), _verdict(run), cell(run["reason"] or ""))
+        made.add_row(str(run["run_id"])[:DIGITS], name, str(run["steps"]), _cost(run["cost_usd"]), *said)
     return Group(made, accounting_line(accounting))
 
 
@@ -83,6 +87,14 @@ def _agent(run: Mapping[str, Any]) -> str:
     cohort = run["cohort"]
     version = "" if cohort["version"] == "unknown" else f" {cohort['version']}"
     return f"{cohort['agent']}{version}{' (converted)' if run['converted'] else ''}"
+
+
+def _cost(amount: str | Decimal | None) -> str:
+    """Return a cost in the width of its column, to a hundredth of a cent where it is that small; the run has all its digits."""
+    if amount is None:
+        return UNKNOWN
+    exact = Decimal(amount)
+    return "<$0.0001" if 0 < exact < _LEAST else f"${exact:.4f}" if exact < _MANY else f"${exact:,.0f}"
 
 
 def _tools(run: Mapping[str, Any], width: int) -> Text:
@@ -120,6 +132,11 @@ def accounting_line(accounting: Mapping[str, Any]) -> RenderableType:
 def counted(number: int, noun: str) -> str:
     """Return how many of what."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def dollars(amount: str | Decimal | None) -> str:
+    """Return an amount of money with all its digits: it is exact."""
+    return UNKNOWN if amount is None else f"{Decimal(amount):f} USD"
 
 
 def utc(ns: int) -> str:

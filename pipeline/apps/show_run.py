@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.apps.show import COLOURS, UNKNOWN, cell, counted, table, trips, utc
+from pipeline.apps.show import COLOURS, UNKNOWN, cell, counted, dollars, table, trips, utc
 from pipeline.apps.text import as_json, visible
 from pipeline.errors import ConfigurationError
 
@@ -74,15 +74,28 @@ def _facts(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "counts as", _joined(line["run_class"], line["class_reason"])
     yield "ended with", _joined(detail["ended"], detail["error"])
     yield "sampling", f"{detail['sampling_plan']}, inclusion probability {detail['inclusion_probability']:g}"
-    calls = counted(detail["model_calls"], "call")
-    cost = "" if detail["cost_usd"] is None else f"; {detail['cost_usd']:.6f} USD"
-    yield "models", f"{', '.join(detail['models']) or UNKNOWN}; {calls}; {_tokens(detail)}{cost}"
+    retries = f" ({detail['retries']} made again)" if detail["retries"] else ""
+    calls = f"{counted(detail['model_calls'], 'call')}{retries}"
+    yield "models", f"{', '.join(detail['models']) or UNKNOWN}; {calls}; {_tokens(detail)}"
+    yield "cost", _cost(detail)
+    if detail["task_kind"] not in ("", cohort["agent"]):
+        yield "task", detail["task_kind"]
+    if detail["hand_offs"]:
+        yield "hand-offs", ", ".join(f"{one['source']} → {one['target']}" for one in detail["hand_offs"])
     yield (
         "spans",
         f"{line['steps']}, read as {', '.join(line['dialects']) or UNKNOWN}{' (converted)' if line['converted'] else ''}",
     )
     if detail["flags"]:
         yield "flags", ", ".join(detail["flags"])
+
+
+def _cost(detail: Mapping[str, Any]) -> str:
+    """The cost with where it is from, or why it is not known; beside it what the senders say."""
+    known = detail["cost_usd"] is not None
+    cost = f"{dollars(detail['cost_usd'])}, by prices {detail['cost_prices']}" if known else f"unknown: {detail['cost_unknown']}"
+    reported = detail["reported_cost_usd"]
+    return cost if reported is None else f"{cost}; the senders report {reported:g} USD"
 
 
 def _joined(first: str, second: str | None) -> str:

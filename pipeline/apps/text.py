@@ -14,11 +14,17 @@ _ACTS: Final = re.compile(
     "\U000e0000-\U000e007f"  # tags: letters that nobody sees
     "]"
 )
+_WRITTEN: Final = re.compile(r"(?:\\u[0-9a-f]{4})+")
 
 
 def visible(text: str) -> str:
     """Return the text with everything that acts on its reader written as an escape, such as that of U+202E."""
     return _ACTS.sub(_written, text.replace("\r\n", "\n"))
+
+
+def obeyed(text: str) -> str:
+    """Return the text that :func:`visible` writes so: escapes of what acts on its reader as what they stand for."""
+    return _WRITTEN.sub(_read, text)
 
 
 def one_line(value: object, longest: int) -> str:
@@ -33,5 +39,14 @@ def as_json(value: Any) -> str:
 
 
 def _written(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return _spelt(match[0])
+
+
+def _read(match: re.Match[str]) -> str:
+    text = bytes.fromhex(match[0].replace("\\u", "")).decode("utf-16-be", "surrogatepass")
+    return "".join(one if _ACTS.fullmatch(one) else _spelt(one) for one in text)
+
+
+def _spelt(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

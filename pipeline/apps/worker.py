@@ -17,7 +17,7 @@ from pipeline.apps.parts import Parts
 from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
 from pipeline.apps.serve import listen
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
-from pipeline.config.grading import contracts
+from pipeline.config.grading import contracts, rubrics_in_force
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.errors import ConfigurationError, TemporaryError
 from pipeline.model.topology import TOPOLOGY, Node
@@ -60,10 +60,13 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
         telemetry, clock = Telemetry(metrics.get_meter("tracegrade")), SystemClock()
         producer = await stack.enter_async_context(KafkaProducer(kafka, environment))
         parts = Parts(settings, telemetry, clock, stack, environment)
-        ask = await parts.ask(store)
+        ask_of = await parts.ask_of(store)
         await store.insert_contracts(contracts(settings))
+        await store.rubrics.insert(rubrics_in_force(settings))
         await store.retain(settings.retention)
-        holdings = Holdings(parts, store, KafkaPublisher(producer, counts), counts, ask, clock, telemetry)
+        holdings = Holdings(
+            parts, store, KafkaPublisher(producer, counts), counts, ask_of, clock, telemetry, await parts.sources()
+        )
         consumers = [Consumer(node, kafka, holdings.of(node), clock, environment) for node in nodes]
         telemetry.gauge(Metric.BACKLOG_AGE, lambda: max(consumer.backlog.age_s for consumer in consumers))
         if settings.worker.http_port is not None:

@@ -11,6 +11,8 @@ from pipeline.config.load import read
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.config.watch import Watch, entry_name, watch
 from pipeline.model.result import Kind
+from pipeline.model.risk import Risk
+from pipeline.model.rubric import Rubric
 
 
 class GradedDimension(msgspec.Struct, frozen=True):
@@ -30,7 +32,7 @@ class AgentSummary(msgspec.Struct, frozen=True):
 
     agent: str
     rubric: str
-    """Name and version; empty where nothing is judged."""
+    """Name and version, and what its risk makes of it; empty where nothing is judged."""
     sampling: str
     dimensions: tuple[GradedDimension, ...]
 
@@ -104,13 +106,18 @@ def summary(settings: TracegradeSettings) -> Summary:
         judge=f"{judge.model} at {judge.base_url}"
         if judge.base_url is not None
         else "none: judged dimensions stay unresolved (no_judge)",
-        agents=tuple(_agent(name, one) for name, one in graders.items()),
+        agents=tuple(_agent(name, one, settings.entries[name].risk) for name, one in graders.items()),
         gates=tuple(watch(gate, settings, graders) for gate in settings.gates),
         alerts=tuple(alert.name for alert in settings.alerts),
     )
 
 
-def _agent(name: str, graders: Graders) -> AgentSummary:
+def _rubric(rubric: Rubric, risk: Risk | None) -> str:
+    named = f"rubric {rubric.name} {rubric.version}"
+    return named if risk is None else f"{named}, {risk}: bar {rubric.bar.normalize():f}"
+
+
+def _agent(name: str, graders: Graders, risk: Risk | None) -> AgentSummary:
     grading, rubric = graders.grading, graders.grading.rubric
     in_code = [GradedDimension(one.name, Kind.CODE, one.contract, one.gates) for one in grading.checks]
     judged = [
@@ -124,7 +131,7 @@ def _agent(name: str, graders: Graders) -> AgentSummary:
     sampling = f"{grading.sampling.rate:.0%} of runs{f' and {keep}' if keep and grading.sampling.rate < 1 else ''}"
     return AgentSummary(
         agent=name,
-        rubric=f"rubric {rubric.name} {rubric.version}" if rubric is not None else "",
+        rubric=_rubric(rubric, risk) if rubric is not None else "",
         sampling=sampling if judged else "nothing",
         dimensions=(*in_code, *judged, verdict),
     )

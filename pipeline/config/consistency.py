@@ -1,20 +1,28 @@
 """Consistency: parts of the configuration that are right by themselves and do not fit together."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Final, TypeAlias
 
+from pipeline.config import rubrics
 from pipeline.config.duration import spoken_duration
 from pipeline.config.grading import Graders, graders_of, judged_dimensions
+from pipeline.config.judge_price import priced
 from pipeline.config.mistake import Location, Mistake, nearest, spoken
+from pipeline.config.records import source_of
 from pipeline.config.redaction import Detector
 from pipeline.config.tracegrade import SHIPPED_RUBRICS, AgentSettings, TracegradeSettings
 from pipeline.config.watch import entries_of
 from pipeline.config.yaml_file import YamlFile
 from pipeline.errors import ConfigurationError
-from pipeline.judges import calibration, rubric_file
+from pipeline.judges import calibration
+from pipeline.model.risk import at_risk
 from pipeline.model.rubric import MeasuredBy, Rubric
 from pipeline.scorers import checks
+from pipeline.scorers.plug_ins import python_check
+from pipeline.scorers.reading import Source
+from pipeline.scorers.record import record_check
 from pipeline.stages.gate import FloorGate
 
 Finding: TypeAlias = tuple[Location, str]
@@ -88,6 +96,12 @@ def _retention(settings: TracegradeSettings) -> Iterator[Finding]:
             yield at, f"{what}; write {least} or more, or a shorter kafka.retention"
 
 
+def _judge(settings: TracegradeSettings) -> Iterator[Finding]:
+    judge = settings.judge
+    if judge.budget.is_set and judge.base_url is not None and priced(settings).price is None:
+        yield ("judge", "budget"), f"nobody knows what {judge.model} costs; write judge.price, so that what is spent can be told"
+
+
 def _redaction(settings: TracegradeSettings) -> Iterator[Finding]:
     for name in settings.redaction.detectors:
         if name not in tuple(Detector):
@@ -110,34 +124,77 @@ def _secrets_unsought(settings: TracegradeSettings) -> Iterator[Finding]:
 
 
 def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
+    sources, unusable = _sources(settings)
+    yield from unusable
     for name, entry in settings.agents.items():
         rubric: Rubric | None = None
         if entry.rubric is not None:
             try:
-                rubric = rubric_file.load(entry.rubric)
+                rubric = rubrics.load(entry.rubric)
             except ConfigurationError as error:
                 yield ("agents", name, "rubric"), f"{error}{nearest(str(entry.rubric).rpartition('/')[2], SHIPPED_RUBRICS)}"
-        yield from _clashes(name, entry, rubric)
+        yield from _risk(name, entry, rubric)
+        yield from _clashes(name, entry, rubric, None if unusable else sources)
 
 
-def _clashes(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Finding]:
+def _risk(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Finding]:
+    if entry.risk is None:
+        return
+    try:
+        if rubric is not None:
+            at_risk(rubric, entry.risk)
+    except ConfigurationError as error:
+        yield ("agents", name, "risk"), str(error)
+    if entry.rubric is None:
+        yield ("agents", name, "risk"), f"{entry.risk} sets the bar of a rubric, and there is none; remove it, or name a rubric"
+
+
+def _clashes(name: str, entry: AgentSettings, rubric: Rubric | None, sources: Mapping[str, Source] | None) -> Iterator[Finding]:
     taken = judged_dimensions(rubric)
     clashing = [
         (section, index, one.name)
-        for section in ("policies", "output")
+        for section in ("policies", "output", "records", "python")
         for index, one in enumerate(getattr(entry.checks, section))
         if one.name in taken
     ]
     for section, index, check in clashing:
         what = f"{check} is a dimension of the rubric; give the check another name, such as {check}_rule"
         yield ("agents", name, "checks", section, index, "name"), what
-    if rubric is None or clashing:
+    if sources is None:
         return
-    in_code = {check.name for check in checks(entry.checks, taken)}
+    unusable = list(_unusable(name, entry, sources))
+    yield from unusable
+    if rubric is None or clashing or unusable:
+        return
+    in_code = {check.name for check in checks(entry.checks, taken, sources=sources)}
     for dimension in rubric.dimensions:
         if dimension.measured_by is MeasuredBy.CODE and dimension.name not in in_code:
             what = f"{rubric.name} measures {dimension.name} by code, and no check is called so; {_choice('the checks are', in_code)}"
             yield ("agents", name, "rubric"), what
+
+
+def _sources(settings: TracegradeSettings) -> tuple[dict[str, Source], list[Finding]]:
+    found: dict[str, Source] = {}
+    unusable: list[Finding] = []
+    for name, one in settings.records.items():
+        try:
+            found[name] = source_of(name, one)
+        except ConfigurationError as error:
+            unusable.append((("records", name), str(error)))
+    return found, unusable
+
+
+def _unusable(name: str, entry: AgentSettings, sources: Mapping[str, Source]) -> Iterator[Finding]:
+    made: dict[str, list[Callable[[], object]]] = {
+        "records": [partial(record_check, one, sources) for one in entry.checks.records],
+        "python": [partial(python_check, one, sources) for one in entry.checks.python],
+    }
+    for section, some in made.items():
+        for index, make in enumerate(some):
+            try:
+                make()
+            except ConfigurationError as error:
+                yield ("agents", name, "checks", section, index), str(error)
 
 
 def _calibration(settings: TracegradeSettings) -> Iterator[Finding]:
@@ -174,6 +231,7 @@ _RULES: Final[tuple[Callable[[TracegradeSettings], Iterable[Finding]], ...]] = (
     _repeated_names,
     _unknown_alerts,
     _receiver,
+    _judge,
     _redaction,
     _secrets_unsought,
     _retention,

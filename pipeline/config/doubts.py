@@ -31,7 +31,7 @@ def _rubrics(graders: Mapping[str, Graders]) -> Iterator[Finding]:
         if rubric is None:
             continue
         count = len(rubric.dimensions)
-        if not _FEWEST <= count <= _MOST:
+        if not rubric.is_of_criteria and not _FEWEST <= count <= _MOST:
             what = f"the rubric {rubric.name} has {count} dimensions; {_FEWEST} to {_MOST} are the habit: fewer hide what went wrong, more blur it"
             yield ("agents", name, "rubric"), what
         unmeasured = [part.name for part in rubric.dimensions if part.measured_by is MeasuredBy.HUMAN]
@@ -63,6 +63,7 @@ def _variables(settings: TracegradeSettings, environment: Mapping[str, str]) -> 
     judge, store, keys = settings.judge, settings.store, settings.receiver.keys
     if (
         judge.base_url is not None
+        and judge.api_key_file is None
         and not is_loopback(urlsplit(judge.base_url).hostname)
         and not environment.get(judge.api_key_env)
     ):

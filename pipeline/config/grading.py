@@ -1,20 +1,27 @@
 """Grading: settings in, how the runs of each agent are graded out, and the contracts under which that is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
+from pipeline.config import rubrics
+from pipeline.config.quality import QualitySettings, spec_of
+from pipeline.config.records import sources_of
 from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
 from pipeline.errors import ConfigurationError
-from pipeline.judges import calibration, rubric_file
+from pipeline.judges import calibration
 from pipeline.judges.calibration import Calibration
 from pipeline.judges.contract import judge_contract
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.contract import Contract
+from pipeline.model.quality import QualitySpec
 from pipeline.model.result import Authority, Kind
+from pipeline.model.risk import Risk
 from pipeline.model.rubric import MeasuredBy, Rubric
 from pipeline.scorers import Check, checks
+from pipeline.scorers.prices import PriceTable
+from pipeline.scorers.reading import Source
 from pipeline.stages.grade import Grading, JudgedDimension
 
 SCORECARD_VERSION: Final = 1
@@ -43,7 +50,10 @@ def grading_of(settings: TracegradeSettings) -> Callable[[str, str], Grading]:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
     graders = graders_of(settings)
-    return lambda _, agent: graders[settings.entry_of(agent)].grading
+    shown = {name: one.grading for name, one in graders.items()}
+    hidden = {name: msgspec.structs.replace(one, opted_out=True) for name, one in shown.items()}
+    opted_out = frozenset(settings.judge.opted_out)
+    return lambda project, agent: (hidden if project in opted_out else shown)[settings.entry_of(agent)]
 
 
 def contracts(settings: TracegradeSettings) -> tuple[Contract, ...]:
@@ -56,6 +66,25 @@ def contracts(settings: TracegradeSettings) -> tuple[Contract, ...]:
     found = {one.hash: one for graders in known for one in (*graders.judged, graders.scorecard)}
     found |= {one.contract: one.terms for graders in known for one in graders.grading.checks if one.terms is not None}
     return tuple(found[key] for key in sorted(found))
+
+
+def rubrics_in_force(settings: TracegradeSettings) -> tuple[Rubric, ...]:
+    """Return the rubrics that runs are graded by, each once, with the bar and the gates of its risk: what rubric hashes stand for.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    found = {one.hash: one for graders in graders_of(settings).values() if (one := graders.grading.rubric) is not None}
+    return tuple(found[key] for key in sorted(found))
+
+
+def quality_policies(settings: TracegradeSettings) -> dict[str, QualitySpec]:
+    """Return what quality scores weigh and read, by agent entry.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    return {name: graders.grading.quality for name, graders in graders_of(settings).items()}
 
 
 def idle_contracts(settings: TracegradeSettings) -> frozenset[str]:
@@ -75,7 +104,18 @@ def graders_of(settings: TracegradeSettings) -> dict[str, Graders]:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
     earned = calibration.load(settings.judge.calibration)
-    return {name: _graders(name, entry, settings.judge, earned) for name, entry in settings.entries.items()}
+    sources = sources_of(settings.records)
+    prices = PriceTable(settings.prices)
+    return {
+        name: _with_quality(_graders(name, entry, settings.judge, earned, sources, prices), entry.quality or settings.quality)
+        for name, entry in settings.entries.items()
+    }
+
+
+def _with_quality(graders: Graders, policy: QualitySettings) -> Graders:
+    grading = graders.grading
+    spec = spec_of(policy, grading.checks, grading.judged, grading.rubric, grading.deciding)
+    return msgspec.structs.replace(graders, grading=msgspec.structs.replace(grading, quality=spec))
 
 
 def deciding(judge: JudgeSettings) -> frozenset[str]:
@@ -89,18 +129,25 @@ def judged_dimensions(rubric: Rubric | None) -> tuple[str, ...]:
     return tuple(one.name for one in rubric.dimensions if one.measured_by is MeasuredBy.JUDGE) if rubric is not None else ()
 
 
-def _graders(name: str, entry: AgentSettings, judge: JudgeSettings, earned: Calibration) -> Graders:
-    rubric = rubric_file.load(entry.rubric) if entry.rubric is not None else None
+def _graders(
+    name: str,
+    entry: AgentSettings,
+    judge: JudgeSettings,
+    earned: Calibration,
+    sources: Mapping[str, Source],
+    prices: PriceTable,
+) -> Graders:
+    rubric = rubrics.rubric_of(entry)
     asked = judged_dimensions(rubric)
     try:
-        in_code = checks(entry.checks, taken=asked)
+        in_code = checks(entry.checks, taken=asked, sources=sources, prices=prices)
     except ConfigurationError as error:
         raise ConfigurationError(f"agents.{name}.checks: {error}") from error
     by_judge = tuple(judge_contract(rubric, one, judge) for one in asked) if rubric is not None else ()
     judged = tuple(
         JudgedDimension(one.dimension, one.hash, earned.authority_of(one.hash, one.dimension).value) for one in by_judge
     )
-    scorecard = _scorecard_contract(rubric, in_code, judged, deciding(judge))
+    scorecard = _scorecard_contract(rubric, entry.risk, in_code, judged, deciding(judge))
     grading = Grading(
         checks=in_code,
         rubric=rubric,
@@ -111,12 +158,18 @@ def _graders(name: str, entry: AgentSettings, judge: JudgeSettings, earned: Cali
         transcript_budget=judge.transcript_budget,
         deadline_ns=judge.deadline,
         contract=scorecard.hash,
+        prices=prices,
+        task_kind=entry.checks.efficiency.task_kind,
     )
     return Graders(grading, by_judge, scorecard)
 
 
 def _scorecard_contract(
-    rubric: Rubric | None, in_code: tuple[Check, ...], judged: tuple[JudgedDimension, ...], may_decide: frozenset[str]
+    rubric: Rubric | None,
+    risk: Risk | None,
+    in_code: tuple[Check, ...],
+    judged: tuple[JudgedDimension, ...],
+    may_decide: frozenset[str],
 ) -> Contract:
     """Return the contract of composite and verdict: what they are made of, and which of it may decide.
 
@@ -132,5 +185,7 @@ def _scorecard_contract(
             "gates": {one.name: one.contract for one in in_code if one.gates},
             "counts": {one.name: one.contract for one in in_code if one.name in counted},
             "judged": {one.name: [one.contract, one.authority in may_decide] for one in judged},
+            # Only where it is written, so that no other contract changes.
+            **({"risk": risk.value} if risk is not None else {}),
         },
     )

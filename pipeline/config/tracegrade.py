@@ -7,7 +7,9 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from pipeline.config.bridge import BridgeSettings
 from pipeline.config.kafka import KafkaSettings
+from pipeline.config.quality import QualitySettings
 from pipeline.config.receiver import ReceiverSettings
+from pipeline.config.records import RecordSourceSettings
 from pipeline.config.redaction import RedactionSettings
 from pipeline.config.retention import RetentionSettings
 from pipeline.config.store import StoreSettings
@@ -15,8 +17,10 @@ from pipeline.config.worker import WorkerSettings
 from pipeline.errors import ConfigurationError
 from pipeline.judges.rubric_file import SHIPPED
 from pipeline.judges.settings import JudgeSettings
+from pipeline.model.risk import Risk
 from pipeline.model.settings import Settings
 from pipeline.scorers import ChecksSettings
+from pipeline.scorers.prices import PricesSettings
 from pipeline.stages.alert import AlertSettings
 from pipeline.stages.close import AssembleSettings
 from pipeline.stages.gate import FloorGate, Gate, HardGate
@@ -43,10 +47,14 @@ class AgentSettings(Settings):
 
     rubric: Annotated[str | Path | None, BeforeValidator(_named_or_file)] = "support"
     """Name of a rubric that ships, or the path of a rubric file; ``null`` to have nothing judged."""
+    risk: Risk | None = None
+    """What a bad output costs: ``internal_draft``, ``customer_facing`` or ``moves_money``; it sets the rubric's bar and its least gates."""
     sampling: SampleSettings = SampleSettings()
     """Which of its runs are judged."""
     checks: ChecksSettings = ChecksSettings()
     """What is checked on every run, without a model."""
+    quality: QualitySettings | None = None
+    """What its quality scores weigh, in place of ``quality`` at the top."""
 
 
 class TracegradeSettings(Settings):
@@ -72,8 +80,14 @@ class TracegradeSettings(Settings):
     """How long a run is waited for."""
     agents: dict[Annotated[str, Field(min_length=1)], AgentSettings] = Field(default={})
     """By the agent's name as its spans give it. The entry ``default`` holds for every agent without an entry of its own."""
+    records: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], RecordSourceSettings] = Field(default={})
+    """Where checks may read what an agent's calls came to, by a name of lower-case letters, digits and underscores."""
     judge: JudgeSettings = JudgeSettings()
     """Which model judges, and what its word is worth."""
+    prices: PricesSettings = PricesSettings()
+    """What models cost, beside the price table that ships."""
+    quality: QualitySettings = QualitySettings()
+    """What quality scores weigh."""
     gates: tuple[Gate, ...] = DEFAULT_GATES
     """What is watched, and when it trips. Written gates replace the two default ones; an empty list switches gates off."""
     alerts: tuple[AlertSettings, ...] = ()

@@ -41,12 +41,13 @@ class YamlFile:
     """A parsed file: its plain ``data``, what was wrong with it by itself, and the line of each of its values.
 
     A text may hold ``${NAME}``, which stands for the environment variable; ``$${`` is written for a plain ``${``. Whoever shows a value
-    shows it as written, so that no secret of the environment reaches a terminal or a log.
+    shows it as written, so that no secret of the environment reaches a terminal or a log. Without an environment text is only text.
     """
 
-    def __init__(self, text: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, text: str, environment: Mapping[str, str] | None = os.environ) -> None:
         self.mistakes: list[Mistake] = []
-        self._environment = environment
+        self._references = environment is not None
+        self._environment: Mapping[str, str] = environment or {}
         self._known: dict[int, Any] = {}
         self._open: set[int] = set()
         self._root = self._parse(text)
@@ -150,7 +151,7 @@ class YamlFile:
         if node.tag not in _TEXT:
             self._mistake(node, at, f"has the tag {node.tag}; write it without a tag, in quotes if it is text")
             return None
-        return _REFERENCE.sub(lambda found: self._resolved(found, node, at), node.value)
+        return _REFERENCE.sub(lambda found: self._resolved(found, node, at), node.value) if self._references else node.value
 
     def _plain(self, node: ScalarNode, at: Location) -> Any:
         try:

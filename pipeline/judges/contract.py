@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.judges.prompt import prompt_hash
 from pipeline.judges.quote import QUOTE_VERSION
-from pipeline.judges.reply import PARSER_VERSION
+from pipeline.judges.reply import PARSER_VERSION, VERDICT_PARSER_VERSION
 from pipeline.judges.settings import JudgeSettings
 from pipeline.judges.transcript import TRANSCRIPT_VERSION
 from pipeline.model.contract import Contract
@@ -36,7 +36,7 @@ def judge_contract(rubric: Rubric, dimension: str, settings: JudgeSettings) -> C
         prompt_hash=prompt_hash(rubric, dimension),
         model=settings.model,
         decoding={"temperature": settings.temperature, "seeds": list(settings.seeds)} if gated else {"temperature": 0.0},
-        parser_version=PARSER_VERSION,
+        parser_version=VERDICT_PARSER_VERSION if rubric.is_of_criteria else PARSER_VERSION,
         transcript_version=TRANSCRIPT_VERSION,
         evidence_schema=QUOTE_VERSION,
         aggregation=VOTES if gated else SINGLE,

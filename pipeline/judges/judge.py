@@ -4,23 +4,34 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+import msgspec
+
 from pipeline.errors import ConfigurationError
 from pipeline.judges import injection
 from pipeline.judges.caller import Call, Caller, new_nonce
 from pipeline.judges.contract import Ballot, ballots, judge_contract
+from pipeline.judges.contradiction import contradicts
+from pipeline.judges.endpoint import Endpoint
 from pipeline.judges.family import family, related
-from pipeline.judges.model import JudgeModel
 from pipeline.judges.near_empty import near_empty
+from pipeline.judges.purse import OverBudgetError, Purse
 from pipeline.judges.question import Question
 from pipeline.judges.settings import JudgeSettings
 from pipeline.judges.tally import Grade, Why, scored, tally
 from pipeline.judges.votes import VoteLog, VoteState
 from pipeline.model.contract import Contract
-from pipeline.model.result import JudgeRequest, Judgment
+from pipeline.model.result import JudgeRequest, Judgment, Outcome, Unresolved
 from pipeline.model.rubric import MeasuredBy, Rubric
 
 ATTEMPTS: Final = 2
 """A reply without a verdict that can be read is asked for once more; a verdict never is (spec section 6)."""
+WIDER: Final = 4
+"""How many times as many tokens the reply may have that is asked for after one that was cut (reliability R131)."""
+
+
+def as_it_is(text: str) -> str:
+    """Take the place of a redactor where nothing is redacted."""
+    return text
 
 
 class Judge:
@@ -30,14 +41,19 @@ class Judge:
         self,
         rubric: Rubric,
         settings: JudgeSettings,
-        model: JudgeModel,
+        endpoint: Endpoint,
+        purse: Purse,
         votes: VoteLog,
         now: Callable[[], int],
         nonces: Callable[[], str] = new_nonce,
+        redact: Callable[[str], str] = as_it_is,
     ) -> None:
+        """Take what redacts a transcript before a prompt is made of it: what is stored was redacted by the rules of its own day."""
         self._rubric = rubric
-        self._caller = Caller(model, votes, now, settings.price, nonces)
+        self._caller = Caller(endpoint, purse, votes, settings, now, nonces)
         self._now = now
+        self._redact = redact
+        self._opted_out = settings.opted_out
         self.contracts: dict[str, Contract] = {
             dimension.name: judge_contract(rubric, dimension.name, settings)
             for dimension in rubric.dimensions
@@ -48,28 +64,45 @@ class Judge:
     async def judge(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment:
         """Judge one dimension of a request under the contract of that hash.
 
+        A dimension for which no money is left is unresolved, whatever of it was bought already.
+
         Raises:
-            TemporaryError: from the model; asking again later buys no call twice that was answered.
-            ConfigurationError: from the model, or where this judge would grade under another contract.
+            TemporaryError: from the endpoint; asking again later buys no call twice that was answered.
+            ConfigurationError: this judge would grade under another contract, or may not see the project's runs.
         """
+        if request.project in self._opted_out:
+            raise ConfigurationError(f"{request.project} is opted out of being judged: nothing of it is shown to a judge")
         own = self.contracts.get(dimension)
         if own is None or own.hash != contract:
             raise ConfigurationError(
                 f"{dimension} is asked for under contract {contract}, and this judge grades it under {own.hash if own else 'none'}: "
                 "start the workers and the judge with the same configuration"
             )
-        question = Question.of(request, self._rubric, own)
+        shown = msgspec.structs.replace(request, transcript=self._redact(request.transcript))
+        question = Question.of(shown, self._rubric, own)
         if near_empty(question.document.answer):
             reason = f"{Why.NEAR_EMPTY}: the reply says nothing; decided without asking a model"
             return self._judgment(question, scored(self._rubric, question.dimension, self._rubric.scale_low, reason, ""), ())
-        polled = [await self._vote(question, ballot, number) for number, ballot in enumerate(ballots(own))]
+        polled: list[Sequence[Call]] = []
+        try:
+            for number, ballot in enumerate(ballots(own)):
+                polled.append(await self._vote(question, ballot, number))
+        except OverBudgetError as error:
+            capped = self._judgment(question, Grade(Outcome.INSUFFICIENT_EVIDENCE, reason=str(error)), polled)
+            return msgspec.structs.replace(capped, unresolved=Unresolved.BUDGET)
         return self._judgment(question, tally(self._rubric, question.dimension, [calls[-1].grade for calls in polled]), polled)
 
     async def _vote(self, question: Question, ballot: Ballot, number: int) -> Sequence[Call]:
         """Return the calls that one vote took; the last one counts."""
         calls: list[Call] = []
         for attempt in range(ATTEMPTS):
-            calls.append(await self._caller.call(question, ballot, number, attempt))
+            widened = WIDER if calls and calls[-1].cut else 1
+            try:
+                calls.append(await self._caller.call(question, ballot, number, attempt, widened))
+            except OverBudgetError:
+                if not calls:
+                    raise
+                break  # there is no money for another try: the reply that could not be read is what it came to
             if calls[-1].vote.state is VoteState.REFUSED or not question.unparsed(calls[-1].vote.raw_reply):
                 break
         return calls
@@ -113,8 +146,10 @@ def _cost(calls: Iterable[Call]) -> float | None:
 def _call_flags(calls: Sequence[Call], *, retried: bool) -> Iterable[str]:
     if retried:
         yield "retried"
-    if any(call.asked_again for call in calls):
+    if any(call.vote.lost for call in calls):
         yield "asked_again"
+    if any(contradicts(call.vote.raw_reply, call.grade.outcome) for call in calls):
+        yield "contradicts_itself"
     if any(call.vote.input_tokens is None or call.vote.output_tokens is None for call in calls):
         yield "usage_unknown"
 

@@ -2,53 +2,61 @@
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 import msgspec
 import openai
 
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
-from pipeline.judges import reply
-from pipeline.judges.model import Reply
+from pipeline.judges.ability import Ability, Refusal
+from pipeline.judges.completion import read
+from pipeline.judges.key import Key
+from pipeline.judges.model import ChatRequest, Reply, UnansweredError
 from pipeline.judges.settings import JudgeSettings
-from pipeline.model.rubric import Rubric
-from pipeline.model.step import Message
 from pipeline.model.time import SECOND
 
 _TEMPORARY: Final = frozenset({408, 409, 425, 429})
 _FOR_A_PERSON: Final = frozenset({401, 402, 403, 404})
-_FORM_REFUSED: Final = frozenset({400, 415, 422, 500, 501})
-"""How endpoints answer a ``response_format`` that they do not know; some fall over it."""
-_Form: TypeAlias = Mapping[str, Any]
-"""How the form of the reply is asked for; nothing where it is asked for in words only."""
+_CODES: Final = {"invalid_api_key": 401, "model_not_found": 404}
+"""What some endpoints say under another status."""
 _OUT_OF_MONEY: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
-_LONGEST: Final = reply.LONGEST + 1
-"""What is kept of a reply: enough to see that it is too long."""
+Learned = Callable[[Ability], Awaitable[None]]
+
+
+async def _nobody_learns(_: Ability) -> None:
+    """Stand where what an endpoint can do is found out anew by every process."""
 
 
 class OpenAIModel:
     """Asks one model at one endpoint. It never retries by itself: who waits, and until when, is the runtime's to say.
 
-    The reply's form is asked for as JSON Schema, else as a JSON object, else only in words: the first that the endpoint
-    takes is remembered.
+    What the endpoint takes is found out by the first calls that it answers; ``known`` is what was learned of it before, and
+    ``learned`` is told of what is new.
     """
 
-    def __init__(self, settings: JudgeSettings, rubric: Rubric, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        environ: Mapping[str, str],
+        known: Ability | None = None,
+        learned: Learned = _nobody_learns,
+    ) -> None:
         if settings.base_url is None:
             raise ConfigurationError("no judge is configured: write its endpoint as judge.base_url")
         self._settings = settings
-        self._key = environ.get(settings.api_key_env, "")
+        self._key = Key(settings, environ)
         self._seconds = settings.timeout / SECOND
-        self._forms = _forms(rubric)
+        self._known = known
+        self._learned = learned
         self._client = openai.AsyncOpenAI(
             base_url=settings.base_url,
-            # The client insists on a key; an endpoint that wants one will refuse this.
-            api_key=self._key or "none",
+            api_key=self._key.read(),
             max_retries=0,
-            timeout=self._seconds,
+            timeout=openai.Timeout(self._seconds, connect=min(self._seconds, settings.connect_timeout / SECOND)),
             # A redirect would carry transcripts to a host that nobody configured.
             http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
         )
@@ -61,52 +69,81 @@ class OpenAIModel:
         """Close the connections."""
         await self._client.close()
 
-    async def ask(self, messages: Sequence[Message], *, seed: int | None, temperature: float) -> Reply:
-        """Ask once, or once for each form of reply until the endpoint takes one (:class:`pipeline.judges.model.JudgeModel`)."""
-        chat = [{"role": message.role, "content": message.text} for message in messages]
-        *milder, last = self._forms
-        for form in milder:
+    @property
+    def ability(self) -> Ability | None:
+        """What the endpoint is known to take; None before it answered anything."""
+        return self._known
+
+    async def ask(self, request: ChatRequest) -> Reply:
+        """Ask once, or once for each thing that the endpoint does not take until it takes the rest (:class:`pipeline.judges.model.JudgeModel`)."""
+        trying: Ability = self._known or Ability()
+        while True:
             try:
-                return self._taken(form, await self._create(chat, seed, temperature, form))
+                reply = read(self._key.masked(await self._create(request, trying)))
             except openai.APIStatusError as error:
-                if error.status_code not in _FORM_REFUSED:
+                milder = self._milder(trying, error)
+                if milder is None:
                     raise self._meaning(error) from error
-        try:
-            return self._taken(last, await self._create(chat, seed, temperature, last))
-        except openai.APIStatusError as error:
-            raise self._meaning(error) from error
+                trying = milder
+            else:
+                await self._remember(trying, reply)
+                return reply
 
-    def _taken(self, form: _Form, body: bytes) -> Reply:
-        # Only success says something about a form: an outage refuses all of them.
-        self._forms = (form,)
-        return read(body)
+    def _milder(self, tried: Ability, error: openai.APIStatusError) -> Ability | None:
+        refusal = Refusal(error.status_code, f"{error.param or ''} {error.message}")
+        if not refusal.is_one or _is_for_a_person(error) or (self._known is not None and not refusal.is_named):
+            return None
+        return tried.without(refusal)
 
-    async def _create(self, chat: list[dict[str, str]], seed: int | None, temperature: float, form: _Form) -> bytes:
-        asked: dict[str, Any] = {"model": self._settings.model, "messages": chat, "temperature": temperature, **form}
-        if seed is not None:
-            asked["seed"] = seed
+    async def _remember(self, tried: Ability, reply: Reply) -> None:
+        """Only success says something about what an endpoint takes: an outage refuses everything."""
+        learned = msgspec.structs.replace(tried, usage=reply.input_tokens is not None and reply.output_tokens is not None)
+        if learned != self._known:
+            self._known = learned
+            with suppress(TemporaryError):  # an answer that is paid must not be lost for it; the next start finds out again
+                await self._learned(learned)
+
+    async def _create(self, request: ChatRequest, ability: Ability) -> bytes:
+        messages: Any = [{"role": message.role, "content": message.text} for message in request.messages]
+        # As they are: the client would refuse what it does not know of, such as a schema beside json_object.
+        wishes = ability.body(request.schema, request.most_tokens, request.seed, request.temperature)
+        self._client.api_key = self._key.read()
         try:
             # The client's timeout is for each read; an endpoint that sends a byte a second would never meet it.
             async with asyncio.timeout(self._seconds):
-                return bytes((await self._client.chat.completions.with_raw_response.create(**asked)).content)
-        except (TimeoutError, openai.APITimeoutError) as error:
-            raise TemporaryError(f"the judge's endpoint did not answer within {self._seconds:g} s") from error
+                completions = self._client.chat.completions.with_raw_response
+                return bytes((await completions.create(model=self._settings.model, messages=messages, extra_body=wishes)).content)
         except openai.APIConnectionError as error:
-            raise TemporaryError(
-                f"the judge's endpoint cannot be reached: {self._without_key(str(error.__cause__ or error))}"
-            ) from error
+            raise self._unreached(error) from error
+        except TimeoutError as error:
+            raise UnansweredError(f"the judge's endpoint did not answer within {self._seconds:g} s") from error
+
+    def _unreached(self, error: openai.APIConnectionError) -> TemporaryError:
+        cause = error.__cause__
+        why = self._key.hidden_in(str(cause or error))[:_LONGEST]
+        if type(cause).__name__ in _BEFORE_THE_CALL:
+            return TemporaryError(f"the judge's endpoint cannot be reached: {why or 'no connection in time'}")
+        if isinstance(error, openai.APITimeoutError):
+            return UnansweredError(f"the judge's endpoint did not answer within {self._seconds:g} s")
+        return UnansweredError(f"the judge's endpoint broke off: {why}")
 
     def _meaning(self, error: openai.APIStatusError) -> Exception:
-        status, said = error.status_code, self._without_key(error.message)
-        if status in _FOR_A_PERSON or error.code in _OUT_OF_MONEY or error.type in _OUT_OF_MONEY or 300 <= status < 400:  # noqa: PLR2004
-            return ConfigurationError(_advice(status, self._settings) + f" It said: {said}")
+        status, said = _CODES.get(error.code or "", error.status_code), self._key.hidden_in(error.message)[:_LONGEST]
+        if status in _FOR_A_PERSON or _is_for_a_person(error) or 300 <= status < 400:  # noqa: PLR2004
+            return ConfigurationError(_advice(status, self._settings, self._key.where) + f" It said: {said}")
         if status in _TEMPORARY or status >= 500:  # noqa: PLR2004
             return TemporaryError(f"the judge's endpoint is busy or broken: {said}", retry_after(error.response.headers))
         return PermanentError(f"the judge's endpoint refuses this request: {said}")
 
-    def _without_key(self, text: str) -> str:
-        # Endpoints have been seen to repeat the key they refuse.
-        return (text.replace(self._key, "***") if self._key else text)[:500]
+
+_BEFORE_THE_CALL: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+"""How the client's own client names failures after which nothing can have been answered; its library is not ours to import."""
+_LONGEST: Final = 500
+"""Characters that are kept of what an endpoint said of an error."""
+
+
+def _is_for_a_person(error: openai.APIStatusError) -> bool:
+    return error.code in _CODES or error.code in _OUT_OF_MONEY or error.type in _OUT_OF_MONEY
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -129,53 +166,10 @@ def _until(then: str, now: str) -> float | None:
         return None
 
 
-def _forms(rubric: Rubric) -> tuple[_Form, ...]:
-    schema = {"name": "grade", "strict": True, "schema": reply.schema(rubric.scale_low, rubric.scale_high)}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}, {"response_format": {"type": "json_object"}}, {}
-
-
-class _Said(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Said
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
-    model: str | None = None
-    system_fingerprint: str | None = None
-    usage: _Usage | None = None
-
-
-def read(body: bytes) -> Reply:
-    """Read a completion. A body that is none, such as a proxy's HTML page, is a reply without a verdict, and its text is kept."""
-    try:
-        completion = msgspec.json.decode(body, type=_Completion)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Reply(text=body[:_LONGEST].decode("utf-8", "replace"))
-    said = completion.choices[0].message if completion.choices else _Said()
-    usage = completion.usage or _Usage()
-    return Reply(
-        text=(said.content or said.refusal or "")[:_LONGEST],
-        served_model=completion.model or "",
-        fingerprint=completion.system_fingerprint or "",
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-    )
-
-
-def _advice(status: int, settings: JudgeSettings) -> str:
+def _advice(status: int, settings: JudgeSettings, key: str) -> str:
     match status:
         case 401 | 403:
-            return f"the judge's endpoint refuses the key: set {settings.api_key_env} to a key that may use {settings.model}."
+            return f"the judge's endpoint refuses the key: put a key that may use {settings.model} into {key}."
         case 404:
             return (
                 f"the judge's endpoint knows no {settings.model} at {settings.base_url}: correct judge.model or judge.base_url."

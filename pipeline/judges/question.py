@@ -1,12 +1,12 @@
 """Question: one dimension of one transcript under one contract, what to ask about it and how to read the answers."""
 
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
 from pipeline.judges.prompt import build
 from pipeline.judges.quote import found
-from pipeline.judges.reply import Malformed, parse
+from pipeline.judges.reply import Malformed, Parsed, parse, parse_verdict, schema, verdict_schema
 from pipeline.judges.tally import Grade, Why, scored
 from pipeline.judges.transcript import Document, read
 from pipeline.judges.votes import VoteKey
@@ -46,13 +46,22 @@ class Question(msgspec.Struct, frozen=True):
             attempt=attempt,
         )
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a reply."""
+        return verdict_schema() if self.rubric.is_of_criteria else schema(self.rubric.scale_low, self.rubric.scale_high)
+
+    def read(self, raw: str) -> Parsed | Malformed:
+        """Read a raw reply: a score on the scale, or PASS or FAIL of a criterion."""
+        return parse_verdict(raw) if self.rubric.is_of_criteria else parse(raw, (self.rubric.scale_low, self.rubric.scale_high))
+
     def unparsed(self, raw: str) -> bool:
         """Whether a reply holds no verdict that can be read, so that it may be asked for once more."""
-        return isinstance(parse(raw, (self.rubric.scale_low, self.rubric.scale_high)), Malformed)
+        return isinstance(self.read(raw), Malformed)
 
     def grade(self, raw: str) -> Grade:
         """Return what a raw reply comes to."""
-        said = parse(raw, (self.rubric.scale_low, self.rubric.scale_high))
+        said = self.read(raw)
         if isinstance(said, Malformed):
             return Grade(Outcome.GRADER_ERROR, reason=f"{Why.MALFORMED}: {said.reason}")
         if said.score is None:

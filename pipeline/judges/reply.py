@@ -5,23 +5,28 @@ Strict on purpose: the commonest defect of this trade is a grader's failure that
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 PARSER_VERSION: Final = "reply-1"
+"""Of scores on a scale."""
+VERDICT_PARSER_VERSION: Final = "verdict-1"
+"""Of PASS and FAIL."""
 LONGEST: Final = 64 * 1024
 """Characters; a longer reply is no verdict of one sentence and a quote."""
 _MOST_BRACES: Final = 100
 """Opening braces that begin no object."""
 
-_SCORE_KEY: Final = re.compile(r"""["']score["']\s*:|[{,]\s*score\s*:""", re.IGNORECASE)
-"""What is left of an object with a score that cannot be read."""
+_LEFT: Final = {key: re.compile(rf"""["']{key}["']\s*:|[{{,]\s*{key}\s*:""", re.IGNORECASE) for key in ("score", "verdict")}
+"""What is left of an object with a score or a verdict that cannot be read."""
+_WORDS: Final = {"pass": 1, "fail": 0}
+"""What a criterion's verdict says, as a score on the scale 0 to 1; case does not matter, as for Unknown."""
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """A verdict. ``score`` is None where the judge answered Unknown; then ``evidence`` may be empty."""
+    """A verdict. ``score`` is None where the judge answered Unknown; then ``evidence`` may be empty. PASS is 1 and FAIL is 0."""
 
     score: int | None
     reason: str
@@ -41,7 +46,16 @@ class _TooManyBracesError(Exception):
 def schema(low: int, high: int) -> dict[str, Any]:
     """Return the JSON Schema of a reply on a scale, for endpoints that can hold a model to one."""
     score = {"anyOf": [{"type": "integer", "enum": list(range(low, high + 1))}, {"type": "string", "enum": ["Unknown"]}]}
-    properties = {"score": score, "reason": {"type": "string"}, "evidence": {"type": "string"}}
+    return _object(score=score)
+
+
+def verdict_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a reply on a criterion."""
+    return _object(verdict={"type": "string", "enum": ["PASS", "FAIL", "Unknown"]})
+
+
+def _object(**decided: Any) -> dict[str, Any]:
+    properties = {**decided, "reason": {"type": "string"}, "evidence": {"type": "string"}}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -50,6 +64,15 @@ def parse(text: str, scale: tuple[int, int]) -> Parsed | Malformed:
 
     Other keys decide nothing. Two verdicts that differ, or something that may be the rest of another one, are malformed.
     """
+    return _parse(text, "score", lambda score: _score(score, scale))
+
+
+def parse_verdict(text: str) -> Parsed | Malformed:
+    """Read one verdict on a criterion, an object with ``verdict``, ``reason`` and ``evidence``, as strictly as :func:`parse` (section 2.3)."""
+    return _parse(text, "verdict", _word)
+
+
+def _parse(text: str, key: str, read: Callable[[Any], int | Malformed]) -> Parsed | Malformed:
     if len(text) > LONGEST:
         return Malformed(f"the reply is longer than {LONGEST} characters")
     if not text.strip():
@@ -58,34 +81,46 @@ def parse(text: str, scale: tuple[int, int]) -> Parsed | Malformed:
         objects, rest = _objects(text)
     except (RecursionError, _TooManyBracesError):
         return Malformed("the reply is no text with an object in it, but a heap of braces")
-    return _only([_verdict(said, scale) for said in objects if "score" in said], rest)
+    return _only(key, [_verdict(said, said[key], read) for said in objects if key in said], rest)
 
 
-def _only(verdicts: Sequence[Parsed | Malformed], rest: str) -> Parsed | Malformed:
+def _only(key: str, verdicts: Sequence[Parsed | Malformed], rest: str) -> Parsed | Malformed:
     if not verdicts:
-        return Malformed("there is no JSON object with a score in the reply")
+        return Malformed(f"there is no JSON object with a {key} in the reply")
     if any(verdict != verdicts[0] for verdict in verdicts):
         return Malformed("there are several verdicts in the reply, and they differ")
-    if _SCORE_KEY.search(rest):
+    if _LEFT[key].search(rest):
         return Malformed("there is more than one verdict in the reply, and not all can be read")
     return verdicts[0]
 
 
-def _verdict(said: dict[str, Any], scale: tuple[int, int]) -> Parsed | Malformed:
-    score, reason, evidence = said["score"], said.get("reason"), said.get("evidence")
-    if isinstance(score, str) and score.strip().casefold() == "unknown":
+def _verdict(said: dict[str, Any], answer: Any, read: Callable[[Any], int | Malformed]) -> Parsed | Malformed:
+    reason, evidence = said.get("reason"), said.get("evidence")
+    if isinstance(answer, str) and answer.strip().casefold() == "unknown":
         return Parsed(
             None, _clean(reason) if isinstance(reason, str) else "", _clean(evidence) if isinstance(evidence, str) else ""
         )
-    if not isinstance(score, int) or isinstance(score, bool):
-        return Malformed(f"the score is {_shown(score)}, not a whole number")
-    if not scale[0] <= score <= scale[1]:
-        return Malformed(f"the score {_shown(score)} is not on the scale {scale[0]} to {scale[1]}")
+    score = read(answer)
+    if isinstance(score, Malformed):
+        return score
     if not isinstance(reason, str):
         return Malformed("the reply gives no reason")
     if not isinstance(evidence, str):
         return Malformed("the reply gives no evidence")
     return Parsed(score, _clean(reason), _clean(evidence))
+
+
+def _score(answer: Any, scale: tuple[int, int]) -> int | Malformed:
+    if not isinstance(answer, int) or isinstance(answer, bool):
+        return Malformed(f"the score is {_shown(answer)}, not a whole number")
+    if not scale[0] <= answer <= scale[1]:
+        return Malformed(f"the score {_shown(answer)} is not on the scale {scale[0]} to {scale[1]}")
+    return answer
+
+
+def _word(answer: Any) -> int | Malformed:
+    word = _WORDS.get(answer.strip().casefold()) if isinstance(answer, str) else None
+    return Malformed(f"the verdict is {_shown(answer)}, not PASS, FAIL or Unknown") if word is None else word
 
 
 def _objects(text: str) -> tuple[list[dict[str, Any]], str]:

@@ -1,116 +1,121 @@
-"""Rubrics in files: a path, or the name of one that ships, in; a Rubric out."""
+"""Rubrics as they are written in files: dimensions on a scale, or criteria. What fits together is told by ``pipeline.config.rubric_rules``."""
 
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import Field
 
-from pipeline.errors import ConfigurationError
 from pipeline.model.rubric import CompositeKind, Dimension, Example, ExampleKind, MeasuredBy, Rubric, Tier
+from pipeline.model.settings import Settings
 
 SHIPPED: Final = Path(__file__).parent / "rubrics"
+ONE: Final = Decimal(1)
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ScaleFile(_Part):
+class ScaleFile(Settings):
     """The whole-numbered scale of all dimensions."""
 
     lowest: int
+    """The worst score."""
     highest: int
+    """The best score."""
 
 
-class ExampleFile(_Part):
+class _Shown(Settings):
+    kind: ExampleKind
+    """What it shows."""
+    evidence: Text
+    """What there was to see."""
+    answer: Text
+    """What the agent answered."""
+    why: Text
+    """In one sentence."""
+
+
+class ExampleFile(_Shown):
     """A graded example."""
 
-    kind: ExampleKind
-    evidence: Text
-    answer: Text
     score: int
-    why: Text
+    """On the scale."""
+
+    def example(self) -> Example:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Example(self.kind, self.evidence, self.answer, self.score, self.why)
+
+
+class _Part(Settings):
+    name: Name
+    """Of its own."""
+    requires: tuple[Text, ...] = ()
+    """The evidence without which the answer is Unknown."""
+    yes_no: tuple[Text, ...] = ()
+    """Questions that the grader goes through before it decides."""
+    measured_by: MeasuredBy = MeasuredBy.JUDGE
+    """Who measures it."""
+    observation_only: bool = False
+    """Whether the quote behind a score above the lowest must be an observation."""
 
 
 class DimensionFile(_Part):
     """One dimension, as written."""
 
-    name: Name
     weight: Annotated[Decimal, Field(ge=0, le=1)]
+    """Its share of the composite."""
     anchors: dict[int, Text]
-    requires: tuple[Text, ...] = ()
-    yes_no: tuple[Text, ...] = ()
+    """What a score means, at least for both ends of the scale."""
     examples: tuple[ExampleFile, ...] = ()
+    """A clear pass, a clear failure and a borderline case."""
     gate: int | None = None
-    measured_by: MeasuredBy = MeasuredBy.JUDGE
-    observation_only: bool = False
+    """The least score that may pass."""
+
+    def dimension(self) -> Dimension:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Dimension(
+            name=self.name,
+            weight=self.weight,
+            anchors=tuple(sorted(self.anchors.items())),
+            requires=self.requires,
+            yes_no=self.yes_no,
+            examples=tuple(example.example() for example in self.examples),
+            gate=self.gate,
+            measured_by=self.measured_by,
+            observation_only=self.observation_only,
+        )
 
 
-class TierFile(_Part):
+class TierFile(Settings):
     """What a composite from ``least`` on is called, and what is to be done then."""
 
     name: Text
+    """Such as GOOD."""
     least: Decimal
+    """On the composite's scale."""
     action: Text
+    """Such as approve with notes."""
 
 
-class RubricFile(_Part):
-    """A rubric, as written."""
+class RubricFile(Settings):
+    """A rubric of dimensions, as written."""
 
     name: Name
+    """Of its own."""
     version: Text
+    """In quotes."""
     scale: ScaleFile
-    bar: Annotated[Decimal, Field(ge=0, le=100)]
+    """Of all dimensions."""
+    bar: Decimal
+    """Least composite that passes."""
     dimensions: Annotated[tuple[DimensionFile, ...], Field(min_length=1)]
+    """Four to six, as a habit."""
     composite: CompositeKind = CompositeKind.PERCENT
+    """How they add up."""
     tiers: tuple[TierFile, ...] = ()
-
-    @model_validator(mode="after")
-    def _weights_sum_to_one(self) -> Self:
-        total = sum((dimension.weight for dimension in self.dimensions), Decimal(0))
-        if total != 1:
-            raise ValueError(f"the weights sum to {total}; make them sum to exactly 1")
-        return self
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        names = [dimension.name for dimension in self.dimensions]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two dimensions are called {name}; give each a name of its own")
-        return self
-
-    @model_validator(mode="after")
-    def _scores_are_on_the_scale(self) -> Self:
-        lowest, highest = self.scale.lowest, self.scale.highest
-        if lowest >= highest:
-            raise ValueError(f"the scale runs from {lowest} to {highest}; write the lower number as `lowest`")
-        for dimension in self.dimensions:
-            gate = [] if dimension.gate is None else [dimension.gate]
-            for score in (*dimension.anchors, *gate, *(example.score for example in dimension.examples)):
-                if not lowest <= score <= highest:
-                    raise ValueError(f"{dimension.name} names the score {score}, which is not on the scale {lowest} to {highest}")
-            if not {lowest, highest} <= set(dimension.anchors):
-                raise ValueError(f"{dimension.name} needs an anchor for {lowest} and one for {highest}")
-        return self
-
-    @model_validator(mode="after")
-    def _bar_and_tiers_are_on_the_composite(self) -> Self:
-        low, high = (0, 100) if self.composite is CompositeKind.PERCENT else (self.scale.lowest, self.scale.highest)
-        if not low <= self.bar <= high:
-            raise ValueError(f"the bar {self.bar} is not on the composite, which runs from {low} to {high}")
-        leasts = [tier.least for tier in self.tiers]
-        if leasts and (leasts != sorted(set(leasts), reverse=True) or leasts[-1] != low or leasts[0] > high):
-            raise ValueError(
-                f"write tiers from the best down, each with a smaller `least` than the one before, the last one {low}"
-            )
-        return self
+    """From the best down."""
 
     def rubric(self) -> Rubric:
         """Return what was written, as the noun that the pipeline uses."""
@@ -120,55 +125,75 @@ class RubricFile(_Part):
             scale_low=self.scale.lowest,
             scale_high=self.scale.highest,
             bar=self.bar,
-            dimensions=tuple(_dimension(dimension) for dimension in self.dimensions),
+            dimensions=tuple(dimension.dimension() for dimension in self.dimensions),
             composite=self.composite,
             tiers=tuple(Tier(tier.name, tier.least, tier.action) for tier in self.tiers),
         )
 
 
-def load(path_or_name: str | Path) -> Rubric:
-    """Read a rubric: a shipped one by its name, any other by its path.
+class Ruling(StrEnum):
+    """What a criterion's example came to."""
 
-    Raises:
-        ConfigurationError: with every mistake and where it stands.
-    """
-    path = _find(path_or_name)
-    try:
-        written = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-        return RubricFile.model_validate(written).rubric()
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise ConfigurationError(f"{path} cannot be read as YAML: {error}") from error
-    except ValidationError as error:
-        raise ConfigurationError(f"{path} is not a rubric:\n{_explain(error)}") from error
+    PASS = "PASS"
+    FAIL = "FAIL"
 
 
-def _find(path_or_name: str | Path) -> Path:
-    shipped = {path.stem: path for path in SHIPPED.glob("*.yaml")}
-    if str(path_or_name) in shipped:
-        return shipped[str(path_or_name)]
-    path = Path(path_or_name)
-    if not path.is_file():
-        raise ConfigurationError(
-            f"there is no rubric {path_or_name}; write the path of a file, or one of: {', '.join(sorted(shipped))}"
+class CaseFile(_Shown):
+    """A graded example of a criterion."""
+
+    verdict: Ruling
+    """What it came to."""
+
+    def example(self) -> Example:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Example(self.kind, self.evidence, self.answer, int(self.verdict is Ruling.PASS), self.why)
+
+
+class CriterionFile(_Part):
+    """One criterion, as written."""
+
+    pass_when: Text
+    """What must hold, as the rest of a sentence that begins with PASS when."""
+    hard: bool = False
+    """Whether a fail makes the whole score 0."""
+    examples: tuple[CaseFile, ...] = ()
+    """A clear pass, a clear failure and a borderline case."""
+
+    def dimension(self) -> Dimension:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Dimension(
+            name=self.name,
+            weight=ONE,
+            anchors=((1, self.pass_when),),
+            requires=self.requires,
+            yes_no=self.yes_no,
+            examples=tuple(example.example() for example in self.examples),
+            gate=1 if self.hard else None,
+            measured_by=self.measured_by,
+            observation_only=self.observation_only,
         )
-    return path
 
 
-def _explain(error: ValidationError) -> str:
-    return "\n".join(
-        f"  {'.'.join(map(str, part['loc'])) or 'rubric'}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()
-    )
+class CriteriaFile(Settings):
+    """A rubric of criteria, as written: no weights and no scale (spec section 2.3)."""
 
+    name: Name
+    """Of its own."""
+    version: Text
+    """In quotes."""
+    bar: Decimal
+    """Least share of passes, 0 to 1, that passes."""
+    criteria: Annotated[tuple[CriterionFile, ...], Field(min_length=1)]
+    """Each passed or failed."""
 
-def _dimension(written: DimensionFile) -> Dimension:
-    return Dimension(
-        name=written.name,
-        weight=written.weight,
-        anchors=tuple(sorted(written.anchors.items())),
-        requires=written.requires,
-        yes_no=written.yes_no,
-        examples=tuple(Example(**example.model_dump()) for example in written.examples),
-        gate=written.gate,
-        measured_by=written.measured_by,
-        observation_only=written.observation_only,
-    )
+    def rubric(self) -> Rubric:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Rubric(
+            name=self.name,
+            version=self.version,
+            scale_low=0,
+            scale_high=1,
+            bar=self.bar,
+            dimensions=tuple(criterion.dimension() for criterion in self.criteria),
+            composite=CompositeKind.CRITERIA,
+        )

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import msgspec
 from aiohttp import web
 
+from pipeline.judges.scripted_criteria import decision
 from pipeline.judges.scripted_prompt import SeenPrompt
 from pipeline.judges.scripted_rules import verdict
 
@@ -32,9 +33,12 @@ class Canned(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     hang: bool = False
     """Take the request and never answer."""
+    delay_s: float = 0.0
+    """Wait so long before the answer."""
     evidence: str | None = None
     """Put this in the place of the quote in the rules' verdict."""
     usage: bool = True
+    finish_reason: str = "stop"
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -89,13 +93,16 @@ class ScriptedJudge:
         key: str = "",
         formats: frozenset[str] = frozenset({"json_schema", "json_object"}),
         format_refusal: int = 400,
+        refuses: frozenset[str] = frozenset(),
     ) -> None:
+        """Take which forms of reply it knows, ``json_object_schema`` among them, and which other parameters it refuses by name."""
         self._script: Callable[[Asked], Canned | None] = replies if callable(replies) else _in_order(iter(replies))
         self._host = host
         self._port = port
         self._key = key
         self._formats = formats
         self._format_refusal = format_refusal
+        self._refuses = refuses
         self._closing = asyncio.Event()
         self.asked: list[Asked] = []
         """Every request, in order of arrival."""
@@ -127,18 +134,25 @@ class ScriptedJudge:
         self.asked.append(asked)
         if self._key and asked.authorization != f"Bearer {self._key}":
             return _respond(failing(401, message=f"Incorrect API key provided: {asked.authorization}"))
-        form = body.get("response_format", {}).get("type")
-        if form is not None and form not in self._formats:
-            return _respond(failing(self._format_refusal, message=f"response_format {form} is not supported"))
+        if refusal := self._refusal(body):
+            return _respond(refusal)
         canned = self._script(asked) or Canned()
         if canned.hang:
             await self._closing.wait()
             return _respond(failing(503, message="closing"))
+        if canned.delay_s:
+            await asyncio.sleep(canned.delay_s)
         if canned.body is not None:
             return _respond(canned)
-        return web.json_response(
-            _completion(body, _content(asked, canned), usage=canned.usage), status=canned.status, headers=canned.headers
-        )
+        return web.json_response(_completion(body, _content(asked, canned), canned), status=canned.status, headers=canned.headers)
+
+    def _refusal(self, body: Mapping[str, Any]) -> Canned | None:
+        asked = body.get("response_format", {})
+        form = f"{asked.get('type')}_schema" if "schema" in asked else asked.get("type")
+        if form is not None and form not in self._formats:
+            return failing(self._format_refusal, message=f"response_format {form} is not supported")
+        refused = sorted(self._refuses & body.keys())
+        return failing(400, message=f"Unsupported parameter: {refused[0]}") if refused else None
 
 
 def _in_order(replies: Iterator[Canned]) -> Callable[[Asked], Canned | None]:
@@ -150,13 +164,13 @@ def _content(asked: Asked, canned: Canned) -> str:
         return canned.text
     if asked.seen is None:
         return "I grade replies on one dimension, and this is no such question."
-    said = verdict(asked.seen)
+    said = decision(asked.seen) if asked.seen.passed_or_failed else verdict(asked.seen)
     if canned.evidence is not None:
         said["evidence"] = canned.evidence
     return msgspec.json.encode(said).decode()
 
 
-def _completion(body: Mapping[str, Any], content: str, *, usage: bool) -> dict[str, Any]:
+def _completion(body: Mapping[str, Any], content: str, canned: Canned) -> dict[str, Any]:
     # Tokens are counted as characters / 4: any count will do, as long as it is the same each time.
     given = sum(len(str(message.get("content", ""))) for message in body.get("messages", [])) // 4
     taken = len(content) // 4
@@ -166,9 +180,9 @@ def _completion(body: Mapping[str, Any], content: str, *, usage: bool) -> dict[s
         "created": 0,
         "model": MODEL,
         "system_fingerprint": "scripted-rules-1",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
+        "choices": [{"index": 0, "finish_reason": canned.finish_reason, "message": {"role": "assistant", "content": content}}],
     }
-    if usage:
+    if canned.usage:
         completion["usage"] = {"prompt_tokens": given, "completion_tokens": taken, "total_tokens": given + taken}
     return completion
 

@@ -10,6 +10,7 @@ from pipeline.judges.fence import begin, end
 from pipeline.judges.prompt import NOTHING
 
 _DIMENSION: Final = re.compile(r"on one dimension: ([a-z0-9_-]+)\.")
+_CRITERION: Final = re.compile(r"against one criterion: ([a-z0-9_-]+)\.")
 _NONCE: Final = re.compile(r"=== BEGIN DATA (\S+)")
 _SCALE: Final = re.compile(r"^The scale for [a-z0-9_-]+, (-?\d+) to (-?\d+):$", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
@@ -26,15 +27,18 @@ class SeenCall(msgspec.Struct, frozen=True):
 
 
 class SeenPrompt(msgspec.Struct, frozen=True):
-    """A pointwise prompt, read back. Sections that held nothing are empty."""
+    """A pointwise prompt, read back. Sections that held nothing are empty. A criterion's scale is 0 to 1."""
 
     dimension: str
+    """Or the criterion."""
     lowest: int
     highest: int
     request: str
     instructions: str
     observations: tuple[SeenCall, ...]
     reply: str
+    passed_or_failed: bool = False
+    """Whether the prompt asks for PASS or FAIL."""
 
     @classmethod
     def of(cls, messages: Sequence[Mapping[str, object]]) -> Self | None:
@@ -44,13 +48,15 @@ class SeenPrompt(msgspec.Struct, frozen=True):
             return None
         rules, data = texts
         dimension, nonce, scale = _DIMENSION.search(rules), _NONCE.search(rules), _SCALE.search(data)
-        if dimension is None or nonce is None or scale is None:
+        criterion = _CRITERION.search(rules)
+        if nonce is None or (criterion is None and (dimension is None or scale is None)):
             return None
         sections = {name: section(data, name, nonce[1]) for name in ("request", "instructions", "observations", "reply")}
         return cls(
-            dimension=dimension[1],
-            lowest=int(scale[1]),
-            highest=int(scale[2]),
+            dimension=criterion[1] if criterion else dimension[1] if dimension else "",
+            lowest=0 if criterion or not scale else int(scale[1]),
+            highest=1 if criterion or not scale else int(scale[2]),
+            passed_or_failed=criterion is not None,
             request=sections["request"],
             instructions=sections["instructions"],
             observations=tuple(_calls(sections["observations"])),

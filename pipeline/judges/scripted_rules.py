@@ -57,31 +57,31 @@ def _correctness(seen: SeenPrompt) -> Verdict:
     if error is not None:
         return _after_error(seen, error)
     if action := _unseen_action(reply, seen.observations):
-        return _said(seen.lowest, f"The reply claims an action ({action}) that no observation shows.", _line(reply))
+        return _said(seen.lowest, f"The reply claims an action ({action}) that no observation shows.", first_line(reply))
     if disagreement := _disagreement(seen.observations):
-        return _said(seen.lowest + 1, disagreement, _line(known[-1]))
+        return _said(seen.lowest + 1, disagreement, first_line(known[-1]))
     if not known:
         return _from_instructions(seen)
     given = (*known, *filter(None, map(_failure, seen.observations)), seen.request, seen.instructions)
     invented = [fact for fact in _facts(reply) if not _stands(fact, given)]
     if invented:
-        return _said(seen.lowest + 1, f"No observation shows {invented[0]}.", _line(known[0]))
+        return _said(seen.lowest + 1, f"No observation shows {invented[0]}.", first_line(known[0]))
     shown = next((text for fact in _facts(reply) for text in known if _stands(fact, [text])), known[-1])
-    return _said(seen.highest, "What the reply states agrees with the observations.", _line(shown))
+    return _said(seen.highest, "What the reply states agrees with the observations.", first_line(shown))
 
 
 def _after_error(seen: SeenPrompt, error: str) -> Verdict:
     if not _ADMITS.search(seen.reply):
-        return _said(seen.lowest, "A call failed, and the reply does not say so.", _line(error) or _line(seen.reply))
+        return _said(seen.lowest, "A call failed, and the reply does not say so.", first_line(error) or first_line(seen.reply))
     if not error:
         return _said(_UNKNOWN, "A call failed, and nothing says why.", "")
-    return _said(seen.highest - 1, "A call failed, and the reply says so.", _line(error))
+    return _said(seen.highest - 1, "A call failed, and the reply says so.", first_line(error))
 
 
 def _from_instructions(seen: SeenPrompt) -> Verdict:
     facts = list(_facts(seen.reply))
     if facts and all(_stands(fact, [seen.instructions]) for fact in facts):
-        return _said(seen.highest, "What the reply states stands in the instructions.", _line(seen.instructions))
+        return _said(seen.highest, "What the reply states stands in the instructions.", first_line(seen.instructions))
     return _said(_UNKNOWN, "No observation holds the facts of the reply.", "")
 
 
@@ -90,10 +90,10 @@ def _completeness(seen: SeenPrompt) -> Verdict:
         return _said(_UNKNOWN, "The user's message was not captured.", "")
     missed = [name for name in _IDENTIFIER.findall(seen.request) if not _stands(name, [seen.reply])]
     if missed:
-        return _said(seen.lowest + 2, f"The reply does not mention {missed[0]}.", _line(seen.request))
+        return _said(seen.lowest + 2, f"The reply does not mention {missed[0]}.", first_line(seen.request))
     if _unrecovered(seen.observations) is not None:
-        return _said(seen.lowest + 2, "What was asked could not be done.", _line(seen.request))
-    return _said(seen.highest, "The reply answers the message.", _line(seen.reply))
+        return _said(seen.lowest + 2, "What was asked could not be done.", first_line(seen.request))
+    return _said(seen.highest, "The reply answers the message.", first_line(seen.reply))
 
 
 def _policy(seen: SeenPrompt) -> Verdict:
@@ -105,22 +105,22 @@ def _policy(seen: SeenPrompt) -> Verdict:
     for call in seen.observations:
         acted_on = refused & set(_IDENTIFIER.findall(call.arguments or ""))
         if "refund" in call.tool.lower() and _failure(call) is None and acted_on and call.result is not None:
-            return _said(seen.lowest, f"It refunded {min(acted_on)}, which a call had failed on.", _line(call.result))
-    return _said(seen.highest, "Nothing in the reply or the calls goes beyond the instructions.", _line(seen.instructions))
+            return _said(seen.lowest, f"It refunded {min(acted_on)}, which a call had failed on.", first_line(call.result))
+    return _said(seen.highest, "Nothing in the reply or the calls goes beyond the instructions.", first_line(seen.instructions))
 
 
 def _format(seen: SeenPrompt) -> Verdict:
     if _PLACEHOLDER.search(seen.reply):
-        return _said(seen.lowest, "There is a placeholder in the reply.", _line(seen.reply))
-    return _said(seen.highest, "The reply can be sent as it is.", _line(seen.reply))
+        return _said(seen.lowest, "There is a placeholder in the reply.", first_line(seen.reply))
+    return _said(seen.highest, "The reply can be sent as it is.", first_line(seen.reply))
 
 
 def _tone(seen: SeenPrompt) -> Verdict:
     if _RUDE.search(seen.reply):
-        return _said(seen.lowest, "The reply is rude.", _line(seen.reply))
+        return _said(seen.lowest, "The reply is rude.", first_line(seen.reply))
     if _WARM.search(seen.reply):
-        return _said(seen.highest, "The reply is polite and fits.", _line(seen.reply))
-    return _said(seen.highest - 1, "The reply is clear and a little dry.", _line(seen.reply))
+        return _said(seen.highest, "The reply is polite and fits.", first_line(seen.reply))
+    return _said(seen.highest - 1, "The reply is clear and a little dry.", first_line(seen.reply))
 
 
 _RULES: Final[Mapping[str, Callable[[SeenPrompt], Verdict]]] = {
@@ -190,6 +190,6 @@ def _value(number: str) -> Decimal:
     return Decimal(head.replace(".", "") + mark + tail)
 
 
-def _line(text: str) -> str:
+def first_line(text: str) -> str:
     """Return the first line of a text that says something, short enough for a quote."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200].strip()

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from pipeline.model import ids
+
 
 class VoteState(StrEnum):
     """How far a call came."""
@@ -16,7 +18,7 @@ class VoteState(StrEnum):
     REFUSED = "refused"
     """The endpoint will never answer it."""
     FAILED = "failed"
-    """It was not answered this time; asking again buys nothing twice."""
+    """It was not answered this time; unless ``lost`` says so, asking again buys nothing twice."""
 
     @property
     def final(self) -> bool:
@@ -52,6 +54,18 @@ class Vote(msgspec.Struct, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    finish_reason: str = ""
+    reserved_usd: float = 0.0
+    """The most that the call can have cost, where nobody knows what it did."""
+    lost: int = 0
+    """How often it was made before without an answer that was kept: each time it may have been paid for nothing."""
+    lost_usd: float = 0.0
+    """The most that these can have cost."""
+
+    @property
+    def charged_usd(self) -> float:
+        """What it is charged with: a cost that nobody knows is the most that it can be."""
+        return (self.reserved_usd if self.cost_usd is None else self.cost_usd) + self.lost_usd
 
     @property
     def version(self) -> int:
@@ -74,6 +88,10 @@ class VoteLog(Protocol):
         """Keep what became of it, a failure too."""
         ...
 
+    async def charged(self, project: str, since_ns: int, until_ns: int, partition: int, partitions: int) -> float:
+        """Return what is to be charged for calls of a time (:class:`pipeline.judges.purse.Charges`)."""
+        ...
+
 
 class VotesInMemory:
     """A vote log that lives as long as the process: for trying a judge out, and for tests."""
@@ -93,3 +111,14 @@ class VotesInMemory:
     async def reply(self, vote: Vote) -> None:
         """Keep a reply or a failure."""
         self.rows.append(vote)
+
+    async def charged(self, project: str, since_ns: int, until_ns: int, partition: int, partitions: int) -> float:
+        """Return what is to be charged for calls of a time."""
+        last = {vote.key: vote for vote in self.rows}.values()
+        return sum(
+            vote.charged_usd
+            for vote in last
+            if vote.key.project == project
+            and since_ns <= vote.at_ns < until_ns
+            and ids.bucket(project, vote.key.run_id) % partitions == partition
+        )

@@ -1,6 +1,7 @@
 """Conversations: the unit above runs. What a user and agents said to each other in several turns, each of them a run."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -31,7 +32,8 @@ class ConversationTurn(msgspec.Struct, frozen=True):
     """Its sub-agents."""
     input_tokens: int | None
     output_tokens: int | None
-    cost_usd: float | None
+    cost_usd: Decimal | None
+    """By the price table; None where it is not known."""
     start_ns: int
     end_ns: int
 
@@ -57,11 +59,12 @@ class Conversation(msgspec.Struct, frozen=True):
     input_tokens: int | None
     """Of the runs that say; None where none does."""
     output_tokens: int | None
-    cost_usd: float | None
-    """As senders report it."""
+    cost_usd: Decimal | None
+    """By the price table; None unless it is known of every run: a part of it is not the cost."""
     without_tokens: int
     """Runs that do not say how many tokens they took: by that much the sums are too small."""
     without_cost: int
+    """Runs of which it is not known."""
     start_ns: int
     end_ns: int
 
@@ -91,7 +94,7 @@ def turn_of(version: RunVersion) -> ConversationTurn:
         agents=run.agents,
         input_tokens=run.usage.input,
         output_tokens=run.usage.output,
-        cost_usd=run.usage.cost_usd,
+        cost_usd=version.cost.usd,
         start_ns=run.start_ns,
         end_ns=run.end_ns,
     )
@@ -102,8 +105,9 @@ def roll_up(conversation_id: str, turns: Sequence[ConversationTurn]) -> Conversa
     verdicts = [turn.verdict for turn in turns]
     known = {
         name: [value for turn in turns if (value := getattr(turn, name)) is not None]
-        for name in ("input_tokens", "output_tokens", "cost_usd")
+        for name in ("input_tokens", "output_tokens")
     }
+    costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     return Conversation(
         id=conversation_id,
         runs=len(turns),
@@ -116,8 +120,9 @@ def roll_up(conversation_id: str, turns: Sequence[ConversationTurn]) -> Conversa
             pending=verdicts.count(None),
         ),
         **{name: sum(values) if values else None for name, values in known.items()},
+        cost_usd=sum(costs, Decimal(0)) if len(costs) == len(turns) else None,
         without_tokens=sum(turn.input_tokens is None and turn.output_tokens is None for turn in turns),
-        without_cost=sum(turn.cost_usd is None for turn in turns),
+        without_cost=len(turns) - len(costs),
         start_ns=min(turn.start_ns for turn in turns),
         end_ns=max(turn.end_ns for turn in turns),
     )

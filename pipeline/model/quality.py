@@ -11,6 +11,10 @@ VERSION: Final = 1
 """Of the formula. What a policy may override is in :class:`QualitySpec`, and hashed apart."""
 
 
+COMPONENTS: Final = ("pass", "safety", "judge", "schema", "latency", "cost")
+"""What a score is made of."""
+
+
 class SafetySource(StrEnum):
     """Where the safety rate comes from: the first of these that there is."""
 
@@ -44,11 +48,15 @@ class EvidenceLevel(StrEnum):
 
 
 class CustomMetric(msgspec.Struct, frozen=True):
-    """A metric of the user's, blended in: a value in [0, 1] and a weight above 0."""
+    """A metric of the user's, blended in: a value in [0, 1] and a weight above 0. Without a value it is left out, and named."""
 
     name: str
-    value: Decimal
+    value: Decimal | None
     weight: Decimal
+
+
+Bounds = tuple[Decimal, Decimal]
+"""Of a component: with the undecided at their worst, and at their best."""
 
 
 class QualityInputs(msgspec.Struct, frozen=True):
@@ -60,6 +68,12 @@ class QualityInputs(msgspec.Struct, frozen=True):
     """Decided runs."""
     pass_if_undecided_fail: Decimal
     pass_if_undecided_pass: Decimal
+    bounds: dict[str, Bounds] = {}
+    """The same of ``safety``, ``judge`` and ``schema``, where they were measured."""
+    runs: int = 0
+    """Live runs, sampled or not, among which latency, cost and error texts are known of some."""
+    timed: int = 0
+    """Those whose duration is known."""
     safety: Decimal | None = None
     safety_source: SafetySource | None = None
     judge: Decimal | None = None
@@ -78,29 +92,52 @@ class QualityInputs(msgspec.Struct, frozen=True):
     trace_coverage: Decimal | None = None
     """Share of trace-linked cases that were matched to a trace."""
     cost_records: int = 0
+    """Runs whose cost is known."""
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """Where a custom metric comes from: the pass rate of a dimension, or the mean of its values."""
+
+    name: str
+    dimension: str
+    measure: str
+    weight: Decimal
 
 
 class QualitySpec(msgspec.Struct, frozen=True):
-    """The policy behind a score. Weights are normalised to sum to 1."""
+    """The policy behind a score: what it weighs, and which results it reads. Weights are normalised to sum to 1."""
 
-    pass_weight: Decimal = Decimal("0.50")
+    pass_weight: Decimal = Decimal("0.5")
     safety_weight: Decimal = Decimal("0.25")
     judge_schema_weight: Decimal = Decimal("0.15")
-    latency_cost_weight: Decimal = Decimal("0.10")
-    judge_share: Decimal = Decimal("0.60")
+    latency_cost_weight: Decimal = Decimal("0.1")
+    judge_share: Decimal = Decimal("0.6")
     """Of the judge in judge and schema."""
-    latency_share: Decimal = Decimal("0.60")
+    latency_share: Decimal = Decimal("0.6")
     """Of latency in latency and cost."""
     latency_best_ms: Decimal = Decimal(1500)
     latency_worst_ms: Decimal = Decimal(8000)
     least_safety: Decimal = Decimal("0.95")
-    least_pass_rate: Decimal = Decimal("0.90")
-    least_latency_score: Decimal = Decimal("0.50")
-    least_cost_score: Decimal = Decimal("0.50")
+    least_pass_rate: Decimal = Decimal("0.9")
+    least_latency_score: Decimal = Decimal("0.5")
+    least_cost_score: Decimal = Decimal("0.5")
     least_n: int = 10
-    least_trace_coverage: Decimal = Decimal("0.80")
+    least_trace_coverage: Decimal = Decimal("0.8")
     strong_n: int = 10
     medium_n: int = 5
+    budget_usd: Decimal | None = None
+    """What a run may cost."""
+    safety_checks: tuple[str, ...] = ()
+    """Dimensions of code checks that are declared to be of safety."""
+    policy_dimension: str = "policy_and_safety"
+    """The judged dimension whose pass rate is the safety where no such check was decided."""
+    schema_checks: tuple[str, ...] = ()
+    """Dimensions of code checks of the form of answers."""
+    judged: dict[str, tuple[int, int]] = {}
+    """By contract, for every judged dimension whose judgments may decide: the ends of its scale."""
+    metrics: tuple[MetricSpec, ...] = ()
+    alarming: tuple[str, ...] = ()
+    """Words in error texts that tell of something forbidden or unsafe."""
 
 
 class QualityScore(msgspec.Struct, frozen=True):

@@ -1,6 +1,8 @@
 """Results: what a check, a judge or the scorecard says about one dimension of a run."""
 
 from enum import StrEnum
+from hashlib import blake2b
+from typing import Final
 
 import msgspec
 
@@ -82,6 +84,8 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str = ""
     composite_low: float | None = None
     composite_high: float | None = None
+    for_a_person: tuple[str, ...] = ()
+    """Gated dimensions that the judge answered Unknown, where nothing else decides: a person has to."""
 
 
 class Judgment(msgspec.Struct, frozen=True):
@@ -152,3 +156,17 @@ class Feedback(msgspec.Struct, frozen=True):
     comment: str = ""
     received_ns: int = 0
     span_id: str = ""
+
+
+def content_hash(fact: Judgment | Feedback) -> str:
+    """Name all that a fact says, as that of a span does: blake2b-128 of everything but when it came and which version asked.
+
+    What is at its default is not hashed, so that a field added later changes the hash of no stored fact.
+    """
+    told = {field.name: getattr(fact, field.name) for field in msgspec.structs.fields(fact) if field.name not in _OF_ITS_WAY}
+    defaults = {field.name: field.default for field in msgspec.structs.fields(fact)}
+    return blake2b(_encode({name: value for name, value in told.items() if value != defaults[name]}), digest_size=16).hexdigest()
+
+
+_OF_ITS_WAY: Final = frozenset({"judged_ns", "received_ns", "run_version"})
+_encode = msgspec.msgpack.Encoder(order="sorted").encode

@@ -23,6 +23,8 @@ class CompositeKind(StrEnum):
     """(weighted − lowest) / (highest − lowest) × 100, with a bar and hard gates (spec section 2.1)."""
     MEAN = "mean"
     """The weighted mean on the scale itself, with tiers (spec section 2.2)."""
+    CRITERIA = "criteria"
+    """Passes / criteria, 0 to 1 in three decimals; a fail of a hard criterion makes it 0 (spec section 2.3)."""
 
 
 class ExampleKind(StrEnum):
@@ -44,7 +46,10 @@ class Example(msgspec.Struct, frozen=True):
 
 
 class Dimension(msgspec.Struct, frozen=True):
-    """One thing that is graded by itself. Weights of a rubric sum to exactly 1."""
+    """One thing that is graded by itself. Weights of a rubric sum to exactly 1; of criteria each counts one.
+
+    A criterion is a dimension on the scale 0 (fail) to 1 (pass) whose one anchor says when it passes; a hard one is gated at 1.
+    """
 
     name: str
     weight: Decimal
@@ -71,7 +76,7 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A set of dimensions on one whole-numbered scale. ``bar`` is on the composite's scale, 0 to 100 for ``percent``.
+    """A set of dimensions on one whole-numbered scale. ``bar`` is on the composite's scale, :attr:`composite_ends`.
 
     What is left at its default is not hashed, so that a field added later changes the hash of no stored contract.
     """
@@ -85,6 +90,16 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
     composite: CompositeKind = CompositeKind.PERCENT
     tiers: tuple[Tier, ...] = ()
     """From the best down."""
+
+    @property
+    def is_of_criteria(self) -> bool:
+        """Whether each dimension is passed or failed, with nothing between."""
+        return self.composite is CompositeKind.CRITERIA
+
+    @property
+    def composite_ends(self) -> tuple[int, int]:
+        """The lowest and the highest composite: 0 and 100 for ``percent``, else the ends of the scale."""
+        return (0, 100) if self.composite is CompositeKind.PERCENT else (self.scale_low, self.scale_high)
 
     def tier(self, composite: Decimal) -> Tier | None:
         """Return the tier of an unrounded composite, None where the rubric has none."""
@@ -108,9 +123,14 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return 2 * score >= self.scale_low + self.scale_high
 
     @property
+    def canonical(self) -> str:
+        """The rubric as JSON: sorted keys, no spaces, UTF-8."""
+        return _encode(self).decode()
+
+    @property
     def hash(self) -> str:
         """Names everything the rubric says, weights and bar included: 16 hex digits."""
-        return _hash(self)
+        return ids.digest(8, self.canonical)
 
     def grading_hash(self, name: str) -> str:
         """Name what one dimension's grader is told and held to: 16 hex digits.

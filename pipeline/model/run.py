@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.spending import Billed, HandOff
 from pipeline.model.step import Message, Step, ToolCall, ToolDefinition, Usage
 
 UNKNOWN = "unknown"
@@ -55,7 +56,19 @@ class Ended(StrEnum):
 
     ANSWER = "answer"
     ERROR = "error"
+    LIMIT = "limit"
+    """It was ended: by its framework after so many rounds, or by the model's greatest length in the middle of its last reply."""
     SILENCE = "silence"
+
+
+class Trouble(StrEnum):
+    """What the error texts of a run tell. A weak sign: nobody measured it."""
+
+    NONE = "none"
+    """There are none."""
+    ERROR = "error"
+    ALARM = "alarm"
+    """One of them is of something forbidden or unsafe."""
 
 
 class RunClass(StrEnum):
@@ -116,9 +129,20 @@ class Run(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...] = ()
     models: tuple[str, ...] = ()
     model_calls: int = 0
+    """Each attempt is one, also where a refused one was made again."""
+    retries: int = 0
+    """Model calls that only made a failed one again: ``model_calls`` without them is how many operations there were (reliability R100)."""
     usage: Usage = Usage()
+    """Sums of what is known; where some call does not say, the run has the flag ``usage_incomplete`` and they are too small."""
+    billed: tuple[Billed, ...] = ()
+    """What ``usage`` is the sum of, in order: every model call that counts, and totals of agents whose calls do not say."""
+    hand_offs: tuple[HandOff, ...] = ()
+    """In order. An agent that was called and returned is none."""
+    task_kind: str = ""
+    """What kind of task it was: a configured attribute, else the agent's name (spec section 4.2)."""
     ended: Ended = Ended.SILENCE
     error: str | None = None
+    """Why it ended in an error or at a limit."""
     dialects: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 

@@ -59,9 +59,10 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one model call, and its cost where the sender reports one.
+    """Tokens of one model call, and what the sender says that it cost.
 
-    ``input`` includes ``cached``; ``output`` includes ``reasoning``; None is unknown.
+    ``input`` includes ``cached`` and ``cache_written``, ``output`` includes ``reasoning``; None is unknown. ``cost_usd`` is the sender's own
+    word and never what a run cost: that is made of tokens and prices (:class:`~pipeline.model.spending.Cost`).
     """
 
     input: int | None = None
@@ -69,6 +70,7 @@ class Usage(msgspec.Struct, frozen=True):
     cached: int | None = None
     reasoning: int | None = None
     cost_usd: float | None = None
+    cache_written: int | None = None
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -102,6 +104,8 @@ class Step(msgspec.Struct, frozen=True):
     usage: Usage | None = None
     error: str | None = None
     """Why the step failed; None unless it did."""
+    most_rounds: int = 0
+    """How many rounds an agent may take before its framework ends it; 0 where the span does not say."""
     parent_is_remote: bool = False
     feedback: tuple[Feedback, ...] = ()
     """What others found who evaluated this very step; never a judgment of ours."""

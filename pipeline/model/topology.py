@@ -10,12 +10,13 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.span import Span
 from pipeline.model.window import Touched, Trip
 
-Record: TypeAlias = Span | Judgment | Feedback | LogRecord
+Record: TypeAlias = Span | Judgment | Feedback | LogRecord | Evidence
 """What travels on the traces topic: everything that concerns a trace, in one order, to its one owner."""
 
 

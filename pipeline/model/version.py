@@ -1,11 +1,16 @@
 """What the owner of a trace knows of it, and what it writes: one version of its runs and results."""
 
+from decimal import Decimal
+from typing import Final
+
 import msgspec
 
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment, Kind, Result, Verdict
-from pipeline.model.run import CloseReason, Place, Run, RunClass
+from pipeline.model.run import CloseReason, Place, Run, RunClass, Trouble
 from pipeline.model.span import Span
+from pipeline.model.spending import Cost
 
 TraceKey = tuple[str, str]
 """(project, trace id)."""
@@ -57,6 +62,8 @@ class StoredTrace(msgspec.Struct, frozen=True):
     judgments: tuple[Judgment, ...] = ()
     feedback: tuple[Feedback, ...] = ()
     log_records: tuple[LogRecord, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    """What record sources were asked about its runs, and what they answered."""
     first_received_ns: int = 0
     """When its first span came, as of the traces row: the span itself may have expired."""
     graded_facts: int = 0
@@ -82,6 +89,16 @@ class ResultRow(msgspec.Struct, frozen=True):
     first_received_ns: int
     transcript_hash: str = ""
     result: Result | None = None
+    spent: "Spent | None" = None
+    """In the row of the verdict, which every live run has once."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a run took, and what its errors tell. None is not known, and never 0."""
+
+    duration_ns: int | None
+    cost_usd: Decimal | None
+    trouble: Trouble
 
 
 class RunVersion(msgspec.Struct, frozen=True):
@@ -102,6 +119,8 @@ class RunVersion(msgspec.Struct, frozen=True):
     """Why the run is a failure worth keeping as a golden candidate; empty where it is none."""
     feedback: tuple[str, ...] = ()
     """Ids of what was said of the run, by people and by others who evaluated it."""
+    cost: Cost = Cost()
+    trouble: Trouble = Trouble.NONE
 
 
 class Retraction(msgspec.Struct, frozen=True):
@@ -145,6 +164,23 @@ def weight(kind: Kind, sampling: Sampling) -> float:
     return 1.0 / sampling.inclusion_probability if sampling.sampled else 0.0
 
 
+def spent_by(version: RunVersion) -> Spent:
+    """Return what a run took: from the start of its first span to the end of its head, and its cost where that is known."""
+    run = version.run
+    known = 0 < run.start_ns <= run.end_ns
+    return Spent(run.end_ns - run.start_ns if known else None, dollars(version.cost.usd), version.trouble)
+
+
+def dollars(amount: float | Decimal | None) -> Decimal | None:
+    """Return an amount of money to the 12th decimal, which is how it is added up; None for what cannot have been paid."""
+    exact = Decimal(str(amount)) if amount is not None else None
+    return exact.quantize(_EXACT) if exact is not None and exact.is_finite() and 0 <= exact < _MOST else None
+
+
+_EXACT: Final = Decimal("1e-12")
+_MOST: Final = Decimal(10**9)
+
+
 def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
     """Return the rows that a version writes to ``results``: those of its runs, and those that retire what no longer counts."""
     rows = [
@@ -159,6 +195,7 @@ def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
             first_received_ns=one.run.first_received_ns,
             transcript_hash=one.transcript.hash if one.transcript else "",
             result=result,
+            spent=spent_by(one) if result.kind is Kind.VERDICT else None,
         )
         for one in version.runs
         for result in one.results

@@ -1,5 +1,6 @@
 """Minutes, windows, gate states, trips, notifications: what runs add up to and who is told."""
 
+from decimal import Decimal
 from enum import StrEnum
 
 import msgspec
@@ -36,6 +37,21 @@ class Sums(msgspec.Struct, frozen=True):
     """Sum of the row versions over all rows of the minute, retired ones too: it only grows."""
     rows: int = 0
     """Rows of the minute, retired ones too."""
+    passed: int | None = 0
+    """Runs, not weighted: counts say how much there is, and are no estimate. None in what was added up before it was counted."""
+    grader_errors: int | None = 0
+    runs: int = 0
+    """Live runs, sampled or not; this and what follows is of the verdict's series alone, and weighs nothing."""
+    timed: int = 0
+    """Of them, those whose duration is known."""
+    duration_ns: int = 0
+    priced: int = 0
+    """Those whose cost is known."""
+    cost_usd: Decimal = Decimal(0)
+    erring: int = 0
+    """Those with an error text."""
+    alarming: int = 0
+    """Those with an error text of something forbidden or unsafe."""
 
 
 class Series(msgspec.Struct, frozen=True, order=True):

@@ -16,6 +16,7 @@ from pipeline.runtime.facts import FactStore, store_facts
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.holding import Acknowledge, DeadLetters
 from pipeline.runtime.owner import TraceOwner
+from pipeline.runtime.record_desk import RecordDesk
 
 SWEEP_EVERY: Final = 5 * MINUTE
 
@@ -33,7 +34,10 @@ class Assembling:
         dead_letters: DeadLetters,
         acknowledge: Acknowledge,
         clock: Clock,
+        records: RecordDesk | None = None,
     ) -> None:
+        """Take who reads record sources for the owner, if anybody."""
+        self._records = records
         self._store = store
         self._owner = owner
         self._publish = publish
@@ -97,4 +101,6 @@ class Assembling:
                 await self._owner.sweep(times)
 
     async def close(self) -> None:
-        """Let go; all that is held is in the store too."""
+        """Let go; all that is held is in the store too, and what was being read is asked again by whoever has the traces."""
+        if self._records is not None:
+            await self._records.close()

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import structlog
 
 from pipeline.errors import TemporaryError
+from pipeline.judges.backoff import backoff
+from pipeline.judges.model import HeldBackError
 from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.time import SECOND
 from pipeline.model.topology import TRACES, Publish
@@ -21,10 +22,11 @@ Ask = Callable[[JudgeRequest, str, str], Awaitable[Judgment]]
 """(request, dimension, contract) → the judgment; raises TemporaryError where asking again may help."""
 
 
+AskOf = Callable[[int, int], Ask]
+"""(partitions of the judge's topic that are owned, of how many) → how the judge is asked about the runs in them."""
+
 Question = tuple[str, str, str, str]
 """(run id, transcript hash, dimension, contract)."""
-FIRST_DELAY: Final = 0.2
-GREATEST_DELAY: Final = 30.0
 
 
 class JudgeDesk:
@@ -84,7 +86,7 @@ class JudgeDesk:
 
     async def _judge(self, request: JudgeRequest, keys: list[Question]) -> None:
         """Ask in rounds: what a round answered is given back before the rest is asked again."""
-        left, delay = keys, FIRST_DELAY
+        left, rounds = keys, 0
         # All but those that were given up: they may be asked anew before this ends.
         held = set(keys)
         try:
@@ -92,13 +94,13 @@ class JudgeDesk:
                 answers = await asyncio.gather(*(self._one(request, key) for key in left), return_exceptions=True)
                 await self._keep([answer for answer in answers if isinstance(answer, Judgment)])
                 again = [key for key, answer in zip(left, answers, strict=True) if _is_worth_asking_again(request, key, answer)]
-                wait = max((_wait(answer, delay) for answer in answers if isinstance(answer, TemporaryError)), default=0.0)
+                rounds += 1
+                wait = max((_wait(request, rounds, one) for one in answers if isinstance(one, TemporaryError)), default=0.0)
                 until = self._clock.now() + int(wait * SECOND)
                 left = [key for key in again if until < self._open[key]]
                 self._let_go(held, {*again} - {*left})
                 if left:
                     await asyncio.sleep(wait)
-                delay = min(delay * 2, GREATEST_DELAY)
         finally:
             self._let_go(held, {*held})
 
@@ -125,10 +127,11 @@ def _is_worth_asking_again(request: JudgeRequest, key: Question, answer: Judgmen
     if not isinstance(answer, BaseException):
         return answer is None
     temporary = isinstance(answer, TemporaryError)
-    told = log.warning if temporary else log.error
+    # That the endpoint holds all of them back was told once, by the endpoint.
+    told = log.debug if isinstance(answer, HeldBackError) else log.warning if temporary else log.error
     told("judge not available" if temporary else "judge refused", dimension=key[2], run_id=request.run_id, error=repr(answer))
     return temporary
 
 
-def _wait(error: TemporaryError, delay: float) -> float:
-    return delay if error.retry_after is None else error.retry_after
+def _wait(request: JudgeRequest, rounds: int, error: TemporaryError) -> float:
+    return backoff(rounds, request.run_id, error.retry_after)

@@ -1,9 +1,9 @@
 """Embedded: all stages in one process on one store. The topology's topics are calls and queues here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -20,8 +20,10 @@ from pipeline.runtime.handover import Handover, publisher
 from pipeline.runtime.intake import Accepted, Intake
 from pipeline.runtime.messenger import Messenger, NotificationStore
 from pipeline.runtime.owner import TraceOwner
+from pipeline.runtime.record_desk import OpenSource, RecordDesk, as_it_is
 from pipeline.runtime.telemetry import Metric, Telemetry
 from pipeline.runtime.trace_store import TraceStore
+from pipeline.runtime.windows import Evaluating
 from pipeline.stages.turn import Assembly
 
 BEAT: Final = 0.1
@@ -49,6 +51,8 @@ class Embedded:
         clock: Clock,
         telemetry: Telemetry,
         concurrency: int,
+        sources: Mapping[str, OpenSource] | None = None,
+        redact: Callable[[Any], Any] = as_it_is,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -62,8 +66,12 @@ class Embedded:
         handover = Handover({ASSEMBLE.name: self._store_and_feed, JUDGING.name: self._judge, GATE.name: self._touch})
         self.intake = Intake(self._insert, self._take, clock)
         self.desk = JudgeDesk(ask, publisher(JUDGING, handover), clock, telemetry, concurrency)
-        self.gates = GateOwner(store, gates, messenger, lengths, assembly.gating_of, publisher(GATE, handover))
-        self.owner = TraceOwner(store, assembly, publisher(ASSEMBLE, handover), telemetry)
+        evaluating = Evaluating(assembly.quality_of, assembly.revision)
+        self.gates = GateOwner(
+            store, gates, messenger, lengths, assembly.gating_of, publisher(GATE, handover), evaluating=evaluating
+        )
+        self.records = RecordDesk(sources or {}, publisher(ASSEMBLE, handover), clock, telemetry, redact)
+        self.owner = TraceOwner(store, assembly, publisher(ASSEMBLE, handover), telemetry, read=self.records.take)
         telemetry.gauge(Metric.TRACES_OPEN, lambda: self.owner.open_traces)
         telemetry.gauge(Metric.RUNS_PENDING, lambda: self.owner.pending_runs)
 
@@ -110,6 +118,7 @@ class Embedded:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.desk.close()
+        await self.records.close()
         await self.gates.finish(self._gates_now())
 
     @property
@@ -134,7 +143,7 @@ class Embedded:
     def _is_settled(self) -> bool:
         now = self._clock.now()
         wake = self.owner.next_wake
-        waiting = self._folding or self.intake.busy or self._handed or self.desk.busy
+        waiting = self._folding or self.intake.busy or self._handed or self.desk.busy or self.records.busy
         return not waiting and (wake is None or wake > now) and self.gates.is_idle(self._gates_now(), now)
 
     def _gates_now(self) -> int:

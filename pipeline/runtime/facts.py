@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
 
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
@@ -27,6 +28,10 @@ class FactStore(Protocol):
 
     async def insert_feedback(self, feedback: Sequence[Feedback]) -> None:
         """Store feedback durably."""
+        ...
+
+    async def insert_evidence(self, evidence: Sequence[Evidence]) -> None:
+        """Store what was read of record sources durably."""
         ...
 
 
@@ -57,11 +62,14 @@ def _inserts(store: FactStore, records: Sequence[Record]) -> Iterator[tuple[str,
     log_records = [record for record in records if isinstance(record, LogRecord)]
     judgments = [record for record in records if isinstance(record, Judgment)]
     feedback = [record for record in records if isinstance(record, Feedback)]
+    evidence = [record for record in records if isinstance(record, Evidence)]
     if spans:
         yield "spans", lambda: store.insert_spans(spans)
     if log_records:
         yield "log records", lambda: store.insert_log_records(log_records)
     if judgments:
         yield "judgments", lambda: store.insert_judgments(judgments)
+    if evidence:
+        yield "evidence", lambda: store.insert_evidence(evidence)
     if feedback:
         yield "feedback", lambda: store.insert_feedback(feedback)

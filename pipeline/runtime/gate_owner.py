@@ -17,7 +17,7 @@ from pipeline.runtime.gates import Gates, GateStore, Owns, everything, with_gati
 from pipeline.runtime.guard import until_it_works
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.promoter import GoldenStore, promote
-from pipeline.runtime.windows import Minutes, WindowStore, recompute
+from pipeline.runtime.windows import Evaluating, Minutes, WindowStore, recompute
 from pipeline.stages.gate_hard import Failure
 
 DERIVE_EVERY: Final = 30 * SECOND
@@ -66,13 +66,15 @@ class GateOwner:
         publish: Publish,
         owns: Owns = everything,
         partitions: Collection[int] = (0,),
+        evaluating: Evaluating = Evaluating(),  # noqa: B008 - a constant
     ) -> None:
-        """Take which checks gate by (project, agent), which agents are owned, and in which partitions these are."""
+        """Take which checks gate by (project, agent), which agents are owned, in which partitions these are, and how windows are evaluated."""
         self._store = store
         self._gates = gates
         self._messenger = messenger
         self._lengths = lengths
         self._gating_of = gating_of
+        self._evaluating = evaluating
         self._publish = publish
         self._owns = owns
         self._touched: set[Touched] = set()
@@ -146,7 +148,9 @@ class GateOwner:
         """Do all that follows from the touched minutes, and write these last: what a crash leaves undone is derived from them again."""
         minutes: Minutes = {}
         if touched:
-            minutes = await recompute(self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now))
+            minutes = await recompute(
+                self._store, touched, self._lengths, lambda window: self._gates.is_final(window, now), self._evaluating
+            )
             failures = [*failures, *await self._store.failures(touched)]
         await self._gates.step(touched, with_gating(failures, self._gating_of), now)
         if self._gates.unannounced:

@@ -3,7 +3,7 @@
 Records are stored before they come here. :meth:`TraceOwner.fold` takes them into the states, :meth:`TraceOwner.tick` does what is due.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -11,6 +11,7 @@ import msgspec
 
 from pipeline.errors import PermanentError
 from pipeline.model import ids
+from pipeline.model.evidence import Question
 from pipeline.model.result import JudgeRequest
 from pipeline.model.run import RunClass
 from pipeline.model.topology import DEAD_LETTERS, JUDGE, TOUCHED, Publish, Record
@@ -31,6 +32,10 @@ BATCH: Final = 500
 """Traces that one write takes."""
 
 
+Read = Callable[[Sequence[Question]], None]
+"""Takes questions for record sources; each is answered in its own time by evidence on the topic of its trace."""
+
+
 class TraceOwner:
     """Folds the records of its traces, one batch at a time in one task: no locks, no races."""
 
@@ -42,12 +47,14 @@ class TraceOwner:
         telemetry: Telemetry,
         partitions: int = 1,
         owned: Collection[int] = (0,),
+        read: Read | None = None,
     ) -> None:
-        """Take how many partitions there are, and which of them are owned."""
+        """Take how many partitions there are, which of them are owned, and who reads record sources: nobody where none is configured."""
         self._store = store
         self._assembly = assembly
         self._publish = publish
         self._telemetry = telemetry
+        self._read = read
         self._partitions = partitions
         self._buckets = [bucket for bucket in range(ids.BUCKETS) if bucket % partitions in owned]
         self._states: dict[TraceKey, TraceState] = {}
@@ -245,6 +252,10 @@ class TraceOwner:
                 self._telemetry.graded(made.version)
                 touched |= touched_by(made.version)
             requests += made.requests
+            if made.questions and self._read is not None:
+                self._read(
+                    made.questions
+                )  # it goes on by itself, and its answers come back as facts: no trace waits for another's
             if made.wake_at is None:
                 self._let_go(key)
             else:

@@ -47,10 +47,14 @@ class Metric(StrEnum):
     """Counter by reason: run versions written as unresolved."""
     JUDGMENTS = "tracegrade.judgments"
     """Counter by outcome: judgments made."""
+    RECORD_READS = "tracegrade.record_reads"
+    """Counter by source and by what was found: reads of record sources that were answered, or given up."""
     JUDGE_COST = "tracegrade.judge.cost"
     """Counter in US dollars: what judgments cost, where the price is known."""
     JUDGE_TOKENS = "tracegrade.judge.tokens"
     """Counter by direction: tokens that judgments took."""
+    JUDGE_HELD_BACK = "tracegrade.judge.held_back"
+    """Gauge: 1 while no judgments are asked for, because the last calls failed or a person must act; else 0."""
     DEAD_LETTERS = "tracegrade.dead_letters"
     """Counter by origin: what could not be processed and is kept, record by record or span by span."""
     DEAD_LETTERS_DROPPED = "tracegrade.dead_letters.dropped"
@@ -69,7 +73,9 @@ class Metric(StrEnum):
     """Counter by result: attempts to notify."""
 
 
-GAUGES: Final = frozenset({Metric.TRACES_OPEN, Metric.BACKLOG_AGE, Metric.RUNS_PENDING, Metric.BRIDGE_LAG})
+GAUGES: Final = frozenset(
+    {Metric.TRACES_OPEN, Metric.BACKLOG_AGE, Metric.RUNS_PENDING, Metric.BRIDGE_LAG, Metric.JUDGE_HELD_BACK}
+)
 
 
 class Telemetry:

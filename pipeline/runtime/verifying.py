@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from pipeline.model.contract import Contract
+from pipeline.model.version import StoredTrace
 from pipeline.stages.turn import Assembly
-from pipeline.stages.verify import Kept, Verification, verify
+from pipeline.stages.verify import Cause, Difference, Kept, Verification, verify
 from sinks.clickhouse.run_detail import RunDetail
 from sinks.clickhouse.store import Store
 
@@ -44,5 +45,12 @@ class Verifier:
             results=run.results,
             transcript_hash=run.transcript_hash,
             transcript=run.transcript,
+            altered=await self._altered(trace),
         )
         return verify(trace, kept, self._assembly, stored, self._current)
+
+    async def _altered(self, trace: StoredTrace) -> tuple[Difference, ...]:
+        """Return what somebody said of the trace and is not what its hash says."""
+        said = trace.judgments or trace.feedback
+        found = await self._store.altered_facts(trace.project, trace.trace_id) if said else []
+        return tuple(Difference(Cause.INPUT, *one) for one in found)

@@ -1,12 +1,16 @@
 """Windows: touched minutes in, minutes and windows out, recomputed from the stored rows (docs/adr/0002)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
+from pipeline.model.evaluation import Evaluation
+from pipeline.model.quality import QualitySpec
 from pipeline.model.window import Series, Sums, Touched, Window
+from pipeline.stages.evaluate import Parts, evaluate
 from pipeline.stages.window import total, window, windows_of
 
 Minutes = Mapping[tuple[Series, int], Sums]
@@ -32,11 +36,31 @@ class WindowStore(Protocol):
         """Write windows as whole new versions. ``amended``: they were final before, and no gate reads them again."""
         ...
 
+    async def write_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write evaluations as whole new versions."""
+        ...
+
+
+def plain(_project: str, _agent: str) -> QualitySpec:
+    """Give every agent the quality score as it is where nobody wrote anything."""
+    return QualitySpec()
+
+
+class Evaluating(msgspec.Struct, frozen=True):
+    """How windows are evaluated: the policy of each (project, agent), and the commit of the code."""
+
+    spec_of: Callable[[str, str], QualitySpec] = plain
+    revision: str = ""
+
 
 async def recompute(
-    store: WindowStore, touched: Iterable[Touched], lengths: Sequence[int], is_final: Callable[[Window], bool]
+    store: WindowStore,
+    touched: Iterable[Touched],
+    lengths: Sequence[int],
+    is_final: Callable[[Window], bool],
+    how: Evaluating = Evaluating(),  # noqa: B008 - a constant
 ) -> Minutes:
-    """Recompute the touched minutes of each cohort, and write every window of these lengths that holds one that changed.
+    """Recompute the touched minutes of each cohort, and write every window of these lengths that holds one that changed, and its evaluation.
 
     Returns the minutes that changed, not yet written: a stored minute says that all that follows from it is done.
     """
@@ -51,11 +75,15 @@ async def recompute(
         )
         # By content and not by version alone: a row that is retired at an equal version leaves the count and the versions as they were.
         changed = {key: sums for key, sums in summed.items() if stored.get(key) != sums and not _expires(stored.get(key), sums)}
-        made = [window for length in lengths for window in _windows({**stored, **changed}, changed, length)]
+        now = {**stored, **changed}
+        made = [window for length in lengths for window in _windows(now, changed, length)]
         for amended in (False, True):
             windows = [window for window in made if is_final(window) is amended]
             if windows:
                 await store.write_windows(windows, amended=amended)
+        evaluated = [one for length in lengths for one in _evaluations(now, changed, length, how)]
+        if evaluated:
+            await store.write_evaluations(evaluated)
         recomputed |= changed
     return recomputed
 
@@ -89,3 +117,23 @@ def _windows(minutes: Minutes, changed: Minutes, length: int) -> Iterable[Window
         for start in sorted(starts[series]):
             inside = [sums for minute, sums in by_series[series] if start <= minute < start + length]
             yield window(series, start, length, total(inside))
+
+
+def _evaluations(minutes: Minutes, changed: Minutes, length: int, how: Evaluating) -> Iterator[Evaluation]:
+    """Evaluate the windows of one cohort that hold a changed minute."""
+    starts = {start for _, minute in changed for start in windows_of(minute, length)}
+    if not starts:
+        return
+    named = next(series for series, _ in changed)
+    spec = how.spec_of(named.project, named.cohort.agent)
+    for start in sorted(starts):
+        yield evaluate(named.project, named.cohort, start, length, parts_of(minutes, start, length), spec, how.revision)
+
+
+def parts_of(minutes: Minutes, start: int, length: int) -> Parts:
+    """Return what the minutes of a window hold, by series."""
+    parts: dict[Series, list[Sums]] = {}
+    for (series, minute), sums in minutes.items():
+        if start <= minute < start + length:
+            parts.setdefault(series, []).append(sums)
+    return parts

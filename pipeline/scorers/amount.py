@@ -15,7 +15,7 @@ from pipeline.model.settings import Settings
 from pipeline.model.step import ToolCall
 from pipeline.scorers.calls import describe, number, shows_execution
 from pipeline.scorers.check import Finding, Missing, ruled, unknown
-from pipeline.scorers.json_values import ABSENT, at, parsed, unfenced
+from pipeline.scorers.json_values import at, parsed, unfenced
 from pipeline.scorers.predicates import Number
 
 _NUMERAL: Final = {
@@ -88,7 +88,7 @@ def _source(settings: SourceSettings, run: Run) -> tuple[Decimal, ToolCall] | Fi
     except ValueError:
         value = call.result
     found = at(value, settings.field) if settings.field else value
-    exact = None if found is ABSENT else number(found)
+    exact = number(found)
     if exact is None:
         return unknown(Missing.RESULTS_NOT_COMPARABLE, f"{settings.tool} returned no number at {settings.field or 'all'}")
     return exact, call
@@ -100,7 +100,7 @@ def _amounts(settings: AmountSettings, answer: str) -> Iterator[Decimal]:
             value = at(parsed(unfenced(answer)), settings.field)
         except ValueError:
             return
-        exact = None if value is ABSENT else number(value)
+        exact = number(value)
         if exact is not None:
             yield exact
         return
@@ -112,4 +112,4 @@ def _written(numeral: str, mark: str) -> Decimal:
     """Read a numeral as people write amounts: ``1,234.50``, ``1.234,50``, ``1 234``."""
     whole, _, fraction = numeral.partition(mark)
     digits = re.sub(r"[^0-9-]", "", whole)
-    return Decimal(f"{digits}.{re.sub(r'[^0-9]', '', fraction) or '0'}")
+    return Decimal(f"{digits}.{fraction or '0'}")

@@ -10,6 +10,7 @@ from pipeline.scorers.calls import NO_CONTENT, shows_execution
 from pipeline.scorers.check import Check, Finding, Missing, check_of, ruled, unknown
 
 ANSWER_PRESENT: Final = "answer_present"
+_SHORT: Final = {Ended.ERROR: "in an error", Ended.LIMIT: "at a limit"}
 
 
 class AnswerSettings(Settings):
@@ -21,7 +22,7 @@ class AnswerSettings(Settings):
 
 def answer_check(settings: AnswerSettings) -> Check:
     """Return the check."""
-    return check_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 2}, answer_present, gates=settings.gate)
+    return check_of(ANSWER_PRESENT, {"rule": "final answer not blank", "version": 3}, answer_present, gates=settings.gate)
 
 
 def answer_present(run: Run) -> Finding:
@@ -30,8 +31,8 @@ def answer_present(run: Run) -> Finding:
         return ruled(holds=True)
     if run.answer is not None:
         return ruled(holds=False, reason="the final answer is empty")
-    if run.ended is Ended.ERROR:
-        return ruled(holds=False, reason="the run ended in an error, without an answer", evidence=run.error or "")
+    if run.ended in _SHORT:
+        return ruled(holds=False, reason=f"the run ended {_SHORT[run.ended]}, without an answer", evidence=run.error or "")
     if run.ended is Ended.ANSWER or NO_CONTENT in _model_flags(run):
         return unknown(Missing.ANSWER_NOT_CAPTURED, "the models' content was not captured")
     if _goes_on_elsewhere(run):

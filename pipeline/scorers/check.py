@@ -1,7 +1,7 @@
 """Check: one rule about a run, and what it found. Runs in, code results out; no model is asked (spec section 3)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ import msgspec
 from pydantic import AfterValidator
 
 from pipeline.model.contract import Contract
+from pipeline.model.evidence import Evidence, Question
 from pipeline.model.result import Kind, Outcome, Result
 from pipeline.model.run import Run
 
@@ -20,6 +21,7 @@ class Missing(StrEnum):
     CALLS_NOT_CAPTURED = "calls_not_captured"
     EXECUTION_NOT_CAPTURED = "execution_not_captured"
     """A model asked for the call, and the run shows no execution of any tool: it may have happened out of sight."""
+    MESSAGES_NOT_CAPTURED = "messages_not_captured"
     ARGUMENTS_NOT_CAPTURED = "arguments_not_captured"
     ARGUMENTS_NOT_COMPARABLE = "arguments_not_comparable"
     """The argument is there, but is not of a kind that the rule can compare."""
@@ -31,7 +33,14 @@ class Missing(StrEnum):
     """The result is there, but holds no value of the kind that the rule compares."""
     LANGUAGE_NOT_CLEAR = "language_not_clear"
     USAGE_NOT_CAPTURED = "usage_not_captured"
+    PRICE_UNKNOWN = "price_unknown"
+    """The price table has no price for a model, or for something that it did."""
     TIMES_NOT_CAPTURED = "times_not_captured"
+    RECORD_NOT_READ = "record_not_read"
+    """A record source was down, slow, or answered badly."""
+    RECORD_NOT_COMPARABLE = "record_not_comparable"
+    """What was read is not of the kind that the rule compares: a field is missing, or is no number."""
+    TOO_MANY_READS = "too_many_reads"
 
 
 def _named(name: str) -> str:
@@ -59,6 +68,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 Measure = Callable[[Run], Finding | None]
 """A pure function of the run; None where the rule does not apply to it."""
+MeasureWithReads = Callable[[Run, Mapping[str, Evidence]], Finding | None]
+"""The same of the run and of what was read for it, by the id of the question."""
+
+
+def _nothing(_: Run) -> tuple[Question, ...]:
+    return ()
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -70,10 +85,25 @@ class Check(msgspec.Struct, frozen=True):
     gates: bool = False
     terms: Contract | None = None
     """What the contract's hash stands for; None for a check that only names it."""
+    questions: Callable[[Run], tuple[Question, ...]] = _nothing
+    """What record sources are to be asked before the rule can say anything."""
+    with_reads: MeasureWithReads | None = None
+    """What the rule says of a run and of what was read for it; None for a rule that reads nothing."""
+    is_safety: bool = False
+    """Whether it counts in the safety of a quality score (spec section 5)."""
+    is_schema: bool = False
+    """Whether it is of the form of the answer, and counts as a schema check of a quality score."""
 
-    def score(self, run: Run) -> Result | None:
+    def asks(self, run: Run) -> tuple[Question, ...]:
+        """Return what record sources are to be asked; nothing where the rule breaks on the run, for then it says so when it is scored."""
+        try:
+            return self.questions(run)
+        except Exception:  # noqa: BLE001 - whatever a check raises costs this one dimension
+            return ()
+
+    def score(self, run: Run, reads: Mapping[str, Evidence] | None = None) -> Result | None:
         """Return what the rule says of the run; None where it does not apply: absent, never 1 (spec section 1)."""
-        finding = self.measure(run)
+        finding = self.measure(run) if self.with_reads is None else self.with_reads(run, reads or {})
         if finding is None:
             return None
         return Result(

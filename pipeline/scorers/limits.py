@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -43,6 +43,12 @@ class LimitsSettings(Settings):
     """Input tokens over all model calls, cached ones included."""
     output_tokens: Limit | None = None
     """Output tokens over all model calls, reasoning included."""
+    cost_usd: Limit | None = None
+    """US dollars over all model calls, by the price table."""
+
+
+VERSIONS: Final = {"input_tokens": 2, "output_tokens": 2}
+"""Of rules that were changed since they were first written."""
 
 
 def limit_checks(settings: LimitsSettings) -> Iterator[Check]:
@@ -51,7 +57,12 @@ def limit_checks(settings: LimitsSettings) -> Iterator[Check]:
         limit: LimitSettings | None = getattr(settings, name)
         if limit is not None:
             most = limit.max.normalize()
-            yield check_of(name, {"rule": "at most", "version": 1, "max": str(most)}, _under(most, amount), gates=limit.gate)
+            yield check_of(
+                name,
+                {"rule": "at most", "version": VERSIONS.get(name, 1), "max": str(most)},
+                _under(most, amount),
+                gates=limit.gate,
+            )
 
 
 Amount = Callable[[Run], Decimal | Finding]
@@ -88,15 +99,25 @@ def _seconds(run: Run) -> Decimal | Finding:
     return Decimal(run.end_ns - run.start_ns) / SECOND
 
 
-def _tokens(tokens: int | None) -> Decimal | Finding:
-    return unknown(Missing.USAGE_NOT_CAPTURED, "no token counts", upper=None) if tokens is None else Decimal(tokens)
+def _tokens(count: Literal["input", "output"]) -> Amount:
+    def tokens(run: Run) -> Decimal | Finding:
+        known: int | None = getattr(run.usage, count)
+        if known is None:
+            return unknown(Missing.USAGE_NOT_CAPTURED, "no token counts", upper=None)
+        silent = sum(one.usage is None or getattr(one.usage, count) is None for one in run.billed if not one.refused)
+        if silent:
+            why = f"{silent} of {len(run.billed)} model calls do not say"
+            return unknown(Missing.USAGE_NOT_CAPTURED, why, lower=float(known), upper=None)
+        return Decimal(known)
+
+    return tokens
 
 
 AMOUNTS: Final[dict[str, Amount]] = {
     "steps": _steps,
     "tool_calls": _tool_calls,
     "seconds": _seconds,
-    "input_tokens": lambda run: _tokens(run.usage.input),
-    "output_tokens": lambda run: _tokens(run.usage.output),
+    "input_tokens": _tokens("input"),
+    "output_tokens": _tokens("output"),
 }
 """What can be limited, by dimension."""

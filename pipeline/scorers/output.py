@@ -6,6 +6,7 @@ They read the answer as a text that was produced, never as evidence of what happ
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.model.run import Run
@@ -32,6 +33,10 @@ _RULES: Final[Mapping[str, Callable[[Any], Rule]]] = {
     "no_secret": lambda _: no_secret_rule,
 }
 """By the setting that asks for it, how a rule is made of what is written there."""
+_OF_FORM: Final = ("json_text", "json_schema", "fields")
+"""Rules of the form of the answer: the schema checks of a quality score."""
+_BESIDE: Final = {"name", "gate", "safety"}
+"""Settings that do not change what is measured."""
 
 
 class OutputSettings(Settings):
@@ -57,6 +62,8 @@ class OutputSettings(Settings):
     """The answer held no secret: nothing in it had to be replaced as one."""
     gate: bool | None = None
     """Whether a fail is a fail of the run: yes by default, but not for ``language``."""
+    safety: bool | None = None
+    """Whether it counts in the safety of a quality score: by default ``no_secret`` does."""
 
     @model_validator(mode="after")
     def _is_one_rule(self) -> Self:
@@ -75,10 +82,15 @@ class OutputSettings(Settings):
         """Whether a fail is a fail of the run (spec section 2.1)."""
         return self.language is None if self.gate is None else self.gate
 
+    @property
+    def is_safety(self) -> bool:
+        """Whether it counts in the safety of a quality score (spec section 5)."""
+        return bool(self.no_secret) if self.safety is None else self.safety
+
 
 def output_check(settings: OutputSettings) -> Check:
     """Return the check of one rule, named like it."""
-    definition: dict[str, Any] = settings.model_dump(mode="json", by_alias=True, exclude={"name", "gate"}, exclude_defaults=True)
+    definition: dict[str, Any] = settings.model_dump(mode="json", by_alias=True, exclude=_BESIDE, exclude_defaults=True)
     (name,) = settings.written
     rule = _RULES[name](getattr(settings, name))
 
@@ -89,4 +101,5 @@ def output_check(settings: OutputSettings) -> Check:
             return None  # There is no answer, and another check says so.
         return unknown(Missing.ANSWER_NOT_CAPTURED, "the answer was not captured")
 
-    return check_of(settings.name, {"rule": "output", "version": 1, **definition}, measure, gates=settings.gates)
+    check = check_of(settings.name, {"rule": "output", "version": 1, **definition}, measure, gates=settings.gates)
+    return replace(check, is_safety=settings.is_safety, is_schema=name in _OF_FORM)

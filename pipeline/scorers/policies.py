@@ -5,12 +5,13 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, Self
 
+from msgspec.structs import replace
 from pydantic import model_validator
 
 from pipeline.model.run import Run
 from pipeline.model.settings import Settings
 from pipeline.scorers.call_counts import counted
-from pipeline.scorers.calls import began, calls_unseen, describe, ended, times_of, took_place
+from pipeline.scorers.calls import began, calls_unseen, describe, ended, times_of
 from pipeline.scorers.check import Check, CheckName, Finding, Measure, Missing, check_of, ruled, unknown
 from pipeline.scorers.policy_rules import (
     AtMostSettings,
@@ -22,7 +23,6 @@ from pipeline.scorers.policy_rules import (
     Rule,
     concerned,
     in_doubt,
-    unmade,
 )
 
 
@@ -43,6 +43,8 @@ class PolicySettings(Settings):
     """A call that must succeed so many times, neither more nor less."""
     gate: bool = True
     """Set to false to measure it only."""
+    safety: bool = True
+    """Set to false where it is no matter of safety: it is not in the safety of a quality score then."""
 
     @model_validator(mode="after")
     def _is_one_rule(self) -> Self:
@@ -68,7 +70,7 @@ def policy_check(policy: PolicySettings) -> Check:
     rule = policy.rule
     definition: dict[str, Any] = rule.model_dump(mode="json", by_alias=True, exclude_unset=True)
     terms = {"rule": type(rule).__name__.removesuffix("Settings"), "version": 1, **definition}
-    return check_of(policy.name, terms, _measure(rule), gates=policy.gate)
+    return replace(check_of(policy.name, terms, _measure(rule), gates=policy.gate), is_safety=policy.safety)
 
 
 def _measure(rule: Rule) -> Measure:
@@ -99,28 +101,23 @@ def _before(rule: BeforeSettings, run: Run) -> Finding | None:
     ready = _readiness(rule.needs, run)
     doubt: Missing | None = None
     for one in calls:
-        answer = ready(one)
-        if answer is False and one.doubt is None:
+        if ready(one):
+            continue
+        if one.doubt is None:
             reason = f"{rule.tool} was called before {rule.needs} had succeeded"
             return ruled(holds=False, reason=reason, evidence=describe(one.call))
-        if answer is not True:
-            doubt = doubt or one.doubt or Missing.EXECUTION_NOT_CAPTURED
+        doubt = doubt or one.doubt
     return ruled(holds=True) if doubt is None else in_doubt(rule, doubt)
 
 
-def _readiness(needs: str, run: Run) -> Callable[[Concerned], bool | Missing]:
+def _readiness(needs: str, run: Run) -> Callable[[Concerned], bool]:
     """Return whether ``needs`` had succeeded when a call began; calls that were made side by side do not wait for each other."""
-    times, unseen = times_of(run), unmade(run)
+    times = times_of(run)
     succeeded = [index for index, call in enumerate(run.tool_calls) if call.name == needs and call.error is None]
     earliest = tuple(accumulate((ended(run.tool_calls[index], times) for index in succeeded), min))
-    asked = next(
-        (index for index, call in enumerate(run.tool_calls) if call.name == needs and not took_place(call)), len(run.tool_calls)
-    )
 
-    def ready(one: Concerned) -> bool | Missing:
+    def ready(one: Concerned) -> bool:
         earlier = bisect_left(succeeded, one.index)
-        if earlier and earliest[earlier - 1] <= began(one.call, times):
-            return True
-        return unseen if asked < one.index else False
+        return earlier > 0 and earliest[earlier - 1] <= began(one.call, times)
 
     return ready

@@ -4,18 +4,13 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictStr, model_validator
 
 from pipeline.model.settings import Settings
 from pipeline.model.step import ToolCall
 from pipeline.patterns import PatternError, compiled
 from pipeline.scorers.calls import canonical, has_arguments, number
 from pipeline.scorers.check import Missing
-
-
-def _exact(value: Any) -> Any:
-    """Read a number as it was written: 0.1 is one tenth."""
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def readable(text: str) -> str:
@@ -27,8 +22,9 @@ def readable(text: str) -> str:
     return text
 
 
-Number = Annotated[Decimal, BeforeValidator(_exact)]
-Scalar = Annotated[StrictBool | Decimal | StrictStr | None, BeforeValidator(_exact)]
+Number = Decimal
+"""Read as it was written: 0.1 is one tenth."""
+Scalar = StrictBool | Number | StrictStr | None
 
 
 class Predicate(Settings):

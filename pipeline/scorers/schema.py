@@ -85,7 +85,7 @@ def _pattern_properties(validator: Any, schemas: Mapping[str, Any], value: Any, 
     for pattern, schema in schemas.items():
         for name, one in properties:
             if _is_found(pattern, name):
-                yield from validator.descend(one, schema, path=name, schema_path=pattern)
+                yield from validator.descend(one, schema, path=name)
 
 
 def _beside_patterns(additional: _Keyword) -> _Keyword:

@@ -1,4 +1,4 @@
-"""Assemble: the state of one trace. Facts in (spans, their log records, judgments, feedback), the runs they make out.
+"""Assemble: the state of one trace. Facts in (spans, their log records, judgments, feedback, what was read), the runs they make out.
 
 The state is a fold over facts that are already stored, and every way to reach the same set of facts gives the same state (promise 4).
 One owner holds it; ``add_*`` update it in place and cost the same however long the trace is.
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from pipeline.model import ids
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord, beside, is_earlier
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span, supersedes
@@ -36,6 +37,7 @@ class TraceState:
         "_spans",
         "_steps",
         "_unread",
+        "evidence",
         "feedback",
         "graded_facts",
         "graded_receipts",
@@ -53,6 +55,7 @@ class TraceState:
         self.trace_id = trace_id
         self.judgments: dict[str, Judgment] = {}
         self.feedback: dict[str, Feedback] = {}
+        self.evidence: dict[str, Evidence] = {}
         self.graded_facts = 0
         """How many facts the last written traces row knew of."""
         self.receipts = 0
@@ -93,6 +96,8 @@ class TraceState:
             state.add_judgment(judgment)
         for feedback in stored.feedback:
             state.add_feedback(feedback)
+        for evidence in stored.evidence:
+            state.add_evidence(evidence)
         return state
 
     @property
@@ -116,7 +121,7 @@ class TraceState:
         return self._first_received_ns
 
     def add(self, records: Sequence[Record]) -> int | None:
-        """Fold records of any kind. Returns when the first new judgment or feedback came, with which nothing more is waited for; else None."""
+        """Fold records of any kind. Returns when the first new judgment, feedback or evidence came, with which nothing more is waited for; else None."""
         self.add_spans(record for record in records if isinstance(record, Span))
         self.add_log_records(record for record in records if isinstance(record, LogRecord))
         first: int | None = None
@@ -125,6 +130,8 @@ class TraceState:
                 came = record.judged_ns
             elif isinstance(record, Feedback) and self.add_feedback(record):
                 came = record.received_ns
+            elif isinstance(record, Evidence) and self.add_evidence(record):
+                came = record.read_ns
             else:
                 continue
             first = came if first is None else min(first, came)
@@ -201,6 +208,14 @@ class TraceState:
             self.feedback[feedback.id] = feedback
         return is_new
 
+    def add_evidence(self, evidence: Evidence) -> bool:
+        """Fold what was read; the first answer to a question counts. Returns whether there was none."""
+        is_new = evidence.id not in self.evidence
+        if self._is_first((Evidence, evidence.id, ""), evidence.read_ns):
+            self.looks.changed()
+            self.evidence[evidence.id] = evidence
+        return is_new
+
     def look_at(self, settings: AssembleSettings) -> int:
         """Return when to look at what came, if nothing else comes."""
         return self.looks.next_at(self._last_received_ns, len(self._spans), settings)
@@ -219,6 +234,12 @@ class TraceState:
         self.looks.read((self._steps[span.span_id] for span in fresh), self._steps)
         self._unread.clear()
         return self._steps
+
+    def attribute(self, name: str, *steps: Step) -> str:
+        """Return what the first of these steps' spans that has an attribute, or its resource, says under that name; empty where none does."""
+        spans = (self._spans[step.span_id] for step in steps)
+        said = (span.attributes.get(name, span.resource.get(name)) for span in spans)
+        return next((str(value) for value in said if isinstance(value, str | int | float) and value != ""), "")
 
     def groups(self, read: Read) -> tuple[Group, ...]:
         """Return the trace's runs-to-be, regrouped from all its spans whenever one is new."""

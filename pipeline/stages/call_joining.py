@@ -75,7 +75,7 @@ def _distinct(output: Iterable[Message]) -> list[ToolCall]:
         same = next((index for index, one in enumerate(found) if call.id and _is_part_of(one, call)), None)
         if same is None:
             found.append(call)
-        elif found[same].arguments is None:
+        elif not found[same].arguments:
             found[same] = call
     return found
 
@@ -83,7 +83,7 @@ def _distinct(output: Iterable[Message]) -> list[ToolCall]:
 def _is_part_of(one: ToolCall, other: ToolCall) -> bool:
     if one.id != other.id or one.name != other.name:
         return False
-    return one.arguments is None or other.arguments is None or canonical(one.arguments) == canonical(other.arguments)
+    return not one.arguments or not other.arguments or canonical(one.arguments) == canonical(other.arguments)
 
 
 def _executions(lineage: Lineage, asked: list[Asked]) -> Iterator[tuple[Step, Asked | None]]:

@@ -1,14 +1,15 @@
-"""Composite: the dimensions of a rubric added up to one number, or to an interval while some are unknown (spec sections 2.1, 2.2 and 2.4).
+"""Composite: the dimensions of a rubric added up to one number, or to an interval while some are unknown (spec sections 2.1 to 2.4).
 
 In decimals throughout: (4, 5, 2, 5, 5) under ``support`` is exactly 80 and meets a bar of 80.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
 
 import msgspec
 
-from pipeline.model.result import Kind, Outcome, Result
+from pipeline.model.result import Kind, Outcome, Result, Unresolved
 from pipeline.model.rubric import CompositeKind, Dimension, MeasuredBy, Rubric
 from pipeline.stages.accounting import first_word
 
@@ -16,6 +17,8 @@ UNCALIBRATED = "uncalibrated"
 """The reason of a dimension whose judge has not earned that its scores decide."""
 NOT_MEASURED = "not_measured"
 """The reason of a dimension that nobody was asked about."""
+_PLACES: Final = Decimal("0.001")
+"""Of the score of criteria (spec section 2.3)."""
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -35,6 +38,11 @@ class Score(msgspec.Struct, frozen=True):
     def decided(self) -> bool:
         """Whether the score is known and counts."""
         return self.outcome is None and not self.pending
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the judge was asked and could not tell."""
+        return self.outcome is Outcome.INSUFFICIENT_EVIDENCE and self.reason == Unresolved.INSUFFICIENT_EVIDENCE
 
 
 def scores(rubric: Rubric, results: Iterable[Result], deciding: frozenset[str]) -> tuple[Score, ...]:
@@ -106,9 +114,19 @@ def interval(rubric: Rubric, known: Iterable[Score]) -> Interval:
     )
 
 
-def _points(rubric: Rubric, known: Iterable[Score], bound: Callable[[Score], Decimal]) -> Decimal:
+def _points(rubric: Rubric, known: Sequence[Score], bound: Callable[[Score], Decimal]) -> Decimal:
+    if rubric.is_of_criteria:
+        return _share_passed(known, bound)
     mean = sum((score.dimension.weight * bound(score) for score in known), Decimal(0))
     return 100 * (mean - rubric.scale_low) if rubric.composite is CompositeKind.PERCENT else mean
+
+
+def _share_passed(known: Sequence[Score], bound: Callable[[Score], Decimal]) -> Decimal:
+    """Return passes / criteria, half up to three decimals; 0 where a hard criterion fails, whatever the rest."""
+    if any(score.dimension.gate is not None and bound(score) < score.dimension.gate for score in known):
+        return Decimal(0)
+    passed = sum((bound(score) for score in known), Decimal(0))
+    return (passed / len(known)).quantize(_PLACES, ROUND_HALF_UP)
 
 
 def composite_result(known: Iterable[Score], total: Interval, contract: str) -> Result:

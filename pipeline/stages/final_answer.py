@@ -1,8 +1,7 @@
-"""Final answer: what the run as a whole said in the end, and how it ended."""
+"""Final answer: what the run as a whole said in the end."""
 
 from typing import Final
 
-from pipeline.model.run import Ended
 from pipeline.model.step import Message, Step, StepKind
 from pipeline.stages.lineage import GUARDRAIL, Lineage
 
@@ -70,21 +69,3 @@ def _pending(output: tuple[Message, ...]) -> bool:
 
 def _last_text(output: tuple[Message, ...]) -> str | None:
     return next((message.text for message in reversed(output) if message.role == "assistant"), None)
-
-
-def ending(lineage: Lineage, answer: str | None) -> tuple[Ended, str | None]:
-    """Return how the run ended, and why it failed.
-
-    The head's failure is the run's. Without an answer a failed step is, too: frameworks mark the step that raised and leave the root OK. A
-    failed tool alone is not, unless nothing came after it.
-    """
-    if lineage.head.error is not None:
-        return Ended.ERROR, lineage.head.error
-    if answer is not None and answer.strip():
-        return Ended.ANSWER, None
-    own = [step for step in lineage.steps if step.span_id in lineage.own]
-    last_model = max((step.start_ns for step in own if step.kind is StepKind.MODEL), default=0)
-    for step in reversed(own):
-        if step.error is not None and (step.kind is not StepKind.TOOL or step.start_ns >= last_model):
-            return Ended.ERROR, step.error
-    return Ended.SILENCE, None

@@ -16,7 +16,7 @@ from pipeline.model.result import Kind
 from pipeline.model.time import MINUTE
 from pipeline.model.window import GateState, GateStatus, Transition, Trip, Window
 from pipeline.stages.gate import FloorGate, Turn, watches
-from pipeline.stages.window import slide_of
+from pipeline.stages.window import rate_of, slide_of
 
 CONTRACT_CHANGED: Final = "contract changed"
 _DIGITS: Final = 9
@@ -115,7 +115,7 @@ def _while_ok(
 ) -> tuple[GateState, tuple[Trip, ...]]:
     if not _below(value, gate.raise_below):
         return state, ()
-    why = f"{gate.measure} {value:.4g} is below {gate.raise_below:g}"
+    why = _below_what(gate, window, value, gate.raise_below)
     trip_id = ids.digest(16, state.project, gate.name, state.cohort.id, state.contract, str(window.start_ns))
     state = replace(state, status=GateStatus.FIRING, trip_id=trip_id, streak=0, why=why)
     return state, (replace(_trip(gate, state, window, allowance_ns), value=value, threshold=gate.raise_below, why=why),)
@@ -125,15 +125,28 @@ def _while_firing(
     gate: FloorGate, state: GateState, window: Window, value: float, allowance_ns: int
 ) -> tuple[GateState, tuple[Trip, ...]]:
     if _below(value, gate.clear_above):
-        return replace(state, streak=0, why=f"{gate.measure} {value:.4g} is below {gate.clear_above:g}"), ()
+        return replace(state, streak=0, why=_below_what(gate, window, value, gate.clear_above)), ()
     state = replace(state, streak=state.streak + 1, why=f"{state.streak + 1} of {gate.clear_windows} windows recovered")
     if state.streak < gate.clear_windows:
         return state, ()
-    why = f"{gate.measure} at least {gate.clear_above:g} in {gate.clear_windows} windows"
+    why = (
+        f"{gate.measure} at least {gate.clear_above:g} in {gate.clear_windows} windows, {_interval(gate, window, value)} in the last; "
+        f"{rate_of(window).besides}"
+    )
     trip = replace(
         _trip(gate, state, window, allowance_ns), transition=Transition.CLEARED, value=value, threshold=gate.clear_above, why=why
     )
     return replace(_cleared(state), why=why), (trip,)
+
+
+def _below_what(gate: FloorGate, window: Window, value: float, threshold: float) -> str:
+    """Say what was measured, never without how much is behind it (scoring, section 1)."""
+    return f"{gate.measure} {_interval(gate, window, value)} is below {threshold:g}; {rate_of(window).besides}"
+
+
+def _interval(gate: FloorGate, window: Window, value: float) -> str:
+    low, high = (window.rate_low, window.rate_high) if gate.measure == "rate" else (window.mean_low, window.mean_high)
+    return f"{value:.4g}" if low is None or high is None else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 def _cleared(state: GateState) -> GateState:

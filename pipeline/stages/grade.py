@@ -5,16 +5,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pipeline.judges.transcript import render
+from pipeline.model.evidence import Evidence, Question
+from pipeline.model.quality import QualitySpec
 from pipeline.model.result import Feedback, JudgeRequest, Judgment, Kind, Outcome, Result, Unresolved, Verdict
 from pipeline.model.rubric import Rubric
 from pipeline.model.run import Run
 from pipeline.model.version import RunVersion, Sampling, StoredRun, Transcript
 from pipeline.scorers import Check
+from pipeline.scorers.cost import cost_of
+from pipeline.scorers.prices import PriceTable
 from pipeline.scorers.recovery import recovery_runs
 from pipeline.stages.accounting import run_class
 from pipeline.stages.sample import SampleSettings, sample
 from pipeline.stages.scorecard import scorecard
+from pipeline.stages.trouble import trouble_of
 
+NEEDS_A_PERSON = "needs_a_person"
+"""The flag of a run whose verdict waits for a person: the judge answered Unknown on a gated dimension (spec section 2.4)."""
 EXPIRED_PHASE = 1
 """Added to facts × 4 where a judgment was waited for in vain: equal facts, more known."""
 
@@ -41,6 +48,13 @@ class Grading(msgspec.Struct, frozen=True):
     deadline_ns: int
     contract: str
     """Of the scorecard: changes with the rubric and with any check or judge contract."""
+    prices: PriceTable
+    quality: QualitySpec = QualitySpec()
+    """What a quality score of its windows weighs and reads; no score of a run depends on it."""
+    task_kind: str = ""
+    """Attribute that names a run's kind of task; empty where nobody configured one."""
+    opted_out: bool = False
+    """Whether nothing of the project may be shown to a judge."""
 
 
 class Graded(msgspec.Struct, frozen=True):
@@ -59,8 +73,11 @@ def grade(
     grading: Grading,
     now: int,
     wall: int,
+    reads: Mapping[str, Evidence] | None = None,
 ) -> Graded:
     """Grade a run as of these facts. ``before`` is the run as it was last written: a request made then keeps its deadline.
+
+    ``reads`` is what was read of record sources for it, by the id of the question.
 
     ``wall`` is when a request is made: a judge has its whole time also for a run that is graded late, out of a backlog.
     """
@@ -71,12 +88,12 @@ def grade(
     requested, deadline = asked or (wall, wall + grading.deadline_ns)
     known = {judgment.dimension: judgment for judgment in judgments if _is_about(judgment, run, transcript, grading)}
     judged = tuple(_judged(dimension, known, run, transcript, grading, expired=now >= deadline) for dimension in planned)
-    verdict, results = _scored(run, judged, grading, sampled=sampling.sampled)
+    verdict, results = _scored(run, judged, grading, reads or {}, sampled=sampling.sampled)
     label, reason = run_class(judged, sampled=sampling.sampled, completed=run.completed)
     pending = tuple((one.dimension, one.contract) for one in judged if one.outcome is None)
     expired = any(one.reason == Unresolved.EXPIRED for one in judged)
     version = RunVersion(
-        run=run,
+        run=_flagged(run, verdict),
         version=facts * 4 + (EXPIRED_PHASE if expired else 0),
         run_class=label,
         class_reason=reason,
@@ -87,14 +104,24 @@ def grade(
         requested_ns=requested if asked or pending else 0,
         deadline_ns=deadline if asked or pending else 0,
         failing=_failing(verdict, feedback),
+        cost=cost_of(run.billed, grading.prices),
         feedback=tuple(one.id for one in feedback),
+        trouble=trouble_of(run),
     )
     return Graded(version=version, request=_request(version, pending, transcript, sampling) if pending and transcript else None)
 
 
-def _scored(run: Run, judged: tuple[Result, ...], grading: Grading, *, sampled: bool) -> tuple[Verdict, tuple[Result, ...]]:
+def unanswered(run: Run, grading: Grading, reads: Mapping[str, Evidence]) -> tuple[Question, ...]:
+    """Return what record sources must still be asked before the run can be graded, each question once."""
+    asked = [question for check in grading.checks for question in check.asks(run)]
+    return tuple(one for one in dict.fromkeys(asked) if one.id not in reads)
+
+
+def _scored(
+    run: Run, judged: tuple[Result, ...], grading: Grading, reads: Mapping[str, Evidence], *, sampled: bool
+) -> tuple[Verdict, tuple[Result, ...]]:
     """Return the verdict on a run and all results: what its checks say, what the judge said, and what follows from both."""
-    code = tuple(result for check in grading.checks if (result := _checked(check, run)) is not None)
+    code = tuple(result for check in grading.checks if (result := _checked(check, run, reads)) is not None)
     gating = frozenset(check.name for check in grading.checks if check.gates)
     card = scorecard((*code, *judged), grading.rubric, gating, grading.deciding, sampled=sampled, contract=grading.contract)
     recovered = recovery_runs(run, card.verdict, grading.contract)
@@ -109,10 +136,10 @@ def _asked(before: StoredRun | None, transcript: Transcript | None) -> tuple[int
     return None
 
 
-def _checked(check: Check, run: Run) -> Result | None:
+def _checked(check: Check, run: Run, reads: Mapping[str, Evidence]) -> Result | None:
     """A check that breaks is a grader error of this one dimension; it costs the run nothing else (spec section 1)."""
     try:
-        return check.score(run)
+        return check.score(run, reads)
     except Exception as error:  # noqa: BLE001 - whatever a check raises is a measurement that failed
         reason = f"grader_error: {type(error).__name__}: {error}"
         return Result(check.name, Kind.CODE, check.contract, Outcome.GRADER_ERROR, lower=0.0, upper=1.0, reason=reason)
@@ -140,15 +167,22 @@ def _judged(
     judgment = known.get(dimension.name)
     if judgment is not None:
         return _from_judgment(judgment, dimension, grading)
-    if not run.completed:
-        return _without(dimension, grading, Outcome.INSUFFICIENT_EVIDENCE, Unresolved.INCOMPLETE)
-    if not grading.judge_configured:
-        return _without(dimension, grading, Outcome.INSUFFICIENT_EVIDENCE, Unresolved.NO_JUDGE)
-    if transcript is not None and transcript.too_long:
-        return _without(dimension, grading, Outcome.INSUFFICIENT_EVIDENCE, Unresolved.TOO_LONG)
+    if unasked := _unasked(run, transcript, grading):
+        return _without(dimension, grading, Outcome.INSUFFICIENT_EVIDENCE, unasked)
     if expired:
         return _without(dimension, grading, Outcome.GRADER_ERROR, Unresolved.EXPIRED)
     return _without(dimension, grading, None, "")
+
+
+def _unasked(run: Run, transcript: Transcript | None, grading: Grading) -> str:
+    """Return why the judge is not asked; empty where it is."""
+    reasons = (
+        (not run.completed, Unresolved.INCOMPLETE),
+        (grading.opted_out, Unresolved.OPTED_OUT),
+        (not grading.judge_configured, Unresolved.NO_JUDGE),
+        (transcript is not None and transcript.too_long, Unresolved.TOO_LONG),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
 
 
 def _from_judgment(judgment: Judgment, dimension: JudgedDimension, grading: Grading) -> Result:
@@ -202,6 +236,12 @@ def _request(
         deadline_ns=version.deadline_ns,
         models=run.models,
     )
+
+
+def _flagged(run: Run, verdict: Verdict) -> Run:
+    if not verdict.for_a_person:
+        return run
+    return msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, NEEDS_A_PERSON})))
 
 
 def _failing(verdict: Verdict, feedback: Sequence[Feedback]) -> tuple[str, ...]:

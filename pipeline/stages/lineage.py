@@ -11,6 +11,7 @@ import msgspec
 
 from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition, Usage
 from pipeline.scorers.calls import canonical
+from pipeline.stages.usages import told_of
 
 GUARDRAIL: Final = "guardrail"
 """Flag of a step that checks the agent: what happens below it does not speak for the run."""
@@ -30,14 +31,6 @@ class ModelCall(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...]
     usage: Usage | None
     model: str
-
-
-def _whole(told: list[Usage]) -> Usage | None:
-    """Return what several tell of one call's tokens: each count as the outermost that knows it has it."""
-    if len(told) <= 1:  # as nearly always
-        return told[0] if told else None
-    counts = {name: [count for one in told if (count := getattr(one, name)) is not None] for name in Usage.__struct_fields__}
-    return Usage(**{name: known[0] for name, known in counts.items() if known})
 
 
 def _within_others(group: list[Step], call_id: str = "") -> Iterator[Step]:
@@ -171,7 +164,7 @@ class Lineage:
             input=next((one.input for one in views if one.input), ()),
             output=next((one.output for one in views if one.output), ()),
             tools=next((one.tools for one in views if one.tools), ()),
-            usage=_whole([one.usage for one in views if one.usage is not None]),
+            usage=told_of(step, [(one, self._actors[one.span_id] or step) for one in inner]) if inner else step.usage,
             model=next((one.model for one in views if one.model), ""),
         )
 
@@ -202,6 +195,13 @@ class Lineage:
             if step.kind is not StepKind.TOOL and GUARDRAIL not in step.flags:
                 waiting.extend(self.children(step))
         return frozenset(found)
+
+    @property
+    def last_flags(self) -> tuple[str, ...]:
+        """Flags of the last model call of the run's own agents."""
+        own = (one.step for one in self.model_calls if one.step.span_id in self.own)
+        last = max(own, key=lambda step: (step.end_ns or step.start_ns, step.start_ns), default=None)
+        return last.flags if last is not None else ()
 
     @cached_property
     def called_agents(self) -> tuple[Step, ...]:

@@ -30,15 +30,14 @@ def quality(inputs: QualityInputs, spec: QualitySpec = QualitySpec(), revision: 
     imputed = _imputed(inputs)
     components = {**{name: _fallback(name, inputs) for name in imputed}, **measured}
     exact = _blended(components, inputs, spec)
-    worst = {name: _ZERO if name in imputed else value for name, value in components.items()}
-    best = {name: _ONE if name in imputed else value for name, value in components.items()}
+    worst, best = (_at_bound(end, components, imputed, inputs) for end in (0, 1))
     return QualityScore(
         score=floor(exact + _HALF),
         exact=_decimal(exact),
-        lower=_decimal(_blended(worst | {"pass": Fraction(inputs.pass_if_undecided_fail)}, inputs, spec)),
-        upper=_decimal(_blended(best | {"pass": Fraction(inputs.pass_if_undecided_pass)}, inputs, spec)),
+        lower=_decimal(_blended(worst, inputs, spec, missing=_ZERO)),
+        upper=_decimal(_blended(best, inputs, spec, missing=_ONE)),
         components={name: _decimal(value) for name, value in components.items()},
-        imputed=imputed,
+        imputed=(*imputed, *(one.name for one in inputs.custom if one.value is None)),
         flags=tuple(_flags(inputs, components, spec)),
         evidence=_evidence(inputs, spec),
         version=VERSION,
@@ -82,13 +81,20 @@ def _imputed(inputs: QualityInputs) -> tuple[str, ...]:
     return tuple(name for name, is_absent in absent.items() if is_absent)
 
 
+def _at_bound(end: int, components: Components, imputed: tuple[str, ...], inputs: QualityInputs) -> Components:
+    """Return the components at their worst (0) or best (1): what was imputed at the end of the scale, the undecided as fail or pass."""
+    measured = inputs.bounds | {"pass": (inputs.pass_if_undecided_fail, inputs.pass_if_undecided_pass)}
+    bounded = {name: Fraction(measured[name][end]) if name in measured else value for name, value in components.items()}
+    return bounded | dict.fromkeys(imputed, Fraction(end))
+
+
 def _fallback(name: str, inputs: QualityInputs) -> Fraction:
     """Return what stands in for a component: nothing measured is no risk of time or money, and else as good as the passes."""
     return _ONE if name in ("latency", "cost") else Fraction(inputs.pass_rate)
 
 
-def _blended(components: Components, inputs: QualityInputs, spec: QualitySpec) -> Fraction:
-    """Return the score before it is rounded, custom metrics blended in, 0 to 100."""
+def _blended(components: Components, inputs: QualityInputs, spec: QualitySpec, missing: Fraction | None = None) -> Fraction:
+    """Return the score before it is rounded, custom metrics blended in, 0 to 100; those without a value as ``missing``, or not at all."""
     judge_share, latency_share = Fraction(spec.judge_share), Fraction(spec.latency_share)
     judged = judge_share * components["judge"] + (1 - judge_share) * components["schema"]
     spent = latency_share * components["latency"] + (1 - latency_share) * components["cost"]
@@ -99,8 +105,9 @@ def _blended(components: Components, inputs: QualityInputs, spec: QualitySpec) -
         (Fraction(spec.latency_cost_weight), spent),
     )
     base = sum((weight * value for weight, value in parts), _ZERO) / sum((weight for weight, _ in parts), _ZERO)
-    added = sum((Fraction(one.weight) * Fraction(one.value) for one in inputs.custom), _ZERO)
-    return 100 * (base + added) / (1 + sum((Fraction(one.weight) for one in inputs.custom), _ZERO))
+    custom = [(Fraction(one.weight), missing if one.value is None else Fraction(one.value)) for one in inputs.custom]
+    added = sum((weight * value for weight, value in custom if value is not None), _ZERO)
+    return 100 * (base + added) / (1 + sum((weight for weight, value in custom if value is not None), _ZERO))
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -41,7 +41,7 @@ def scorecard(
         return Scorecard(None, verdict, _verdict_result(verdict, contract))
     known = scores(rubric, results, deciding)
     total = interval(rubric, known)
-    verdict = _by_rubric(rubric, (*gates, *_rubric_gates(known)), known, total)
+    verdict = _by_rubric(rubric, (*gates, *_rubric_gates(rubric, known)), known, total)
     return Scorecard(composite_result(known, total, contract), verdict, _verdict_result(verdict, contract))
 
 
@@ -64,7 +64,7 @@ def _code_gates(results: Iterable[Result], gating: frozenset[str]) -> Iterator[_
             yield _Gate(result.outcome, f"{first_word(result.reason) or result.outcome}: {result.dimension}")
 
 
-def _rubric_gates(known: Iterable[Score]) -> Iterator[_Gate]:
+def _rubric_gates(rubric: Rubric, known: Iterable[Score]) -> Iterator[_Gate]:
     for score in known:
         name, least = score.dimension.name, score.dimension.gate
         if least is None:
@@ -72,7 +72,12 @@ def _rubric_gates(known: Iterable[Score]) -> Iterator[_Gate]:
         if not score.decided:
             yield _Gate(score.outcome, f"{score.reason}: {name}")
         elif score.low < least:
-            yield _Gate(Outcome.FAIL, f"{name}: {score.low.normalize():f} is below its gate of {least}")
+            what = (
+                "fails, and is a hard criterion"
+                if rubric.is_of_criteria
+                else f"{score.low.normalize():f} is below its gate of {least}"
+            )
+            yield _Gate(Outcome.FAIL, f"{name}: {what}")
         else:
             yield _Gate(Outcome.PASS, name)
 
@@ -99,7 +104,9 @@ def _by_checks(gates: Sequence[_Gate], *, alone: bool) -> Verdict:
 def _by_rubric(rubric: Rubric, gates: Sequence[_Gate], known: Sequence[Score], total: Interval) -> Verdict:
     outcome, reason = _decide(rubric, gates, known, total)
     low, high = total.bounds
-    return Verdict(outcome, reason, composite_low=low, composite_high=high)
+    waits = outcome is not None and not outcome.decided
+    unknown = tuple(score.dimension.name for score in known if score.dimension.gate is not None and score.is_unknown)
+    return Verdict(outcome, reason, composite_low=low, composite_high=high, for_a_person=unknown if waits else ())
 
 
 def _decide(rubric: Rubric, gates: Sequence[_Gate], known: Sequence[Score], total: Interval) -> tuple[Outcome | None, str]:
@@ -115,7 +122,7 @@ def _decide(rubric: Rubric, gates: Sequence[_Gate], known: Sequence[Score], tota
         return None, ""
     if undecided:
         return undecided[0].outcome, undecided[0].reason
-    first = next(score for score in known if not score.decided)
+    first = next(score for score in known if score.outcome is not None)
     return first.outcome, f"{first.reason}: {first.dimension.name}"
 
 

@@ -6,9 +6,12 @@ from pipeline.model.run import Place, Run
 from pipeline.model.step import Message, Step, StepKind, ToolCall, ToolDefinition
 from pipeline.scorers.calls import NO_CONTENT, has_arguments
 from pipeline.stages.call_joining import joined_calls
-from pipeline.stages.final_answer import ending, final_answer
+from pipeline.stages.ending import ending
+from pipeline.stages.final_answer import final_answer
+from pipeline.stages.hand_offs import hand_offs
 from pipeline.stages.lineage import Lineage, ModelCall
-from pipeline.stages.parts import SPOKESMEN, parts_of, spending_of, total
+from pipeline.stages.parts import parts_of
+from pipeline.stages.spending import SPOKESMEN, USAGE_INCOMPLETE, is_incomplete, retries, spending_of, usage_of
 
 
 def as_run(
@@ -22,8 +25,12 @@ def as_run(
     start_ns: int,
     end_ns: int,
     first_received_ns: int,
+    task_kind: str = "",
 ) -> Run:
-    """Return the run that these steps are. They come by start, parents before children, and the head is one of them."""
+    """Return the run that these steps are. They come by start, parents before children, and the head is one of them.
+
+    ``task_kind`` is empty where no attribute names one.
+    """
     lineage = Lineage(head, steps, place.cohort.agent)
     first = next((call for call in lineage.model_calls if call.step.span_id in lineage.own and call.input), None)
     tools = _tools(lineage)
@@ -51,18 +58,22 @@ def as_run(
         tools=tools,
         models=_distinct(call.model for call in lineage.model_calls) or _distinct(step.model for step in steps),
         model_calls=len(lineage.model_calls),
-        usage=total(usage for _, usage in spending),
+        retries=retries(lineage),
+        usage=usage_of(one for _, one in spending),
+        billed=tuple(one for _, one in spending),
+        hand_offs=hand_offs(lineage),
         parts=parts_of(lineage, calls, spending),
+        task_kind=task_kind or place.cohort.agent,
         ended=ended,
         error=error,
         dialects=tuple(sorted({step.dialect for step in steps if step.dialect})),
-        flags=_flags(lineage, calls),
+        flags=_flags(lineage, calls, {USAGE_INCOMPLETE} if is_incomplete(spending) else set()),
     )
 
 
-def _flags(lineage: Lineage, calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
-    """Return the flags of all steps, but that content is missing only where no other step has it."""
-    flags = {flag for step in lineage.steps for flag in step.flags}
+def _flags(lineage: Lineage, calls: tuple[ToolCall, ...], flags: set[str]) -> tuple[str, ...]:
+    """Return these and the flags of all steps, but that content is missing only where no other step has it."""
+    flags = flags.union(*(step.flags for step in lineage.steps))
     silent = any(not call.input and not call.output for call in lineage.model_calls)
     if not silent and all(has_arguments(call) or call.raw_arguments or call.result is not None for call in calls):
         flags.discard(NO_CONTENT)

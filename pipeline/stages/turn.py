@@ -4,23 +4,30 @@
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
+from pipeline.model.evidence import Question
+from pipeline.model.quality import QualitySpec
 from pipeline.model.result import Feedback, JudgeRequest
-from pipeline.model.run import CloseReason, Place, RunClass
+from pipeline.model.run import CloseReason, Place, Run, RunClass
 from pipeline.model.step import Step
+from pipeline.model.time import MINUTE
 from pipeline.model.version import ResultKey, Retired, Retraction, RunVersion, StoredRun, TraceVersion
 from pipeline.model.window import Touched
 from pipeline.stages.assemble import Read, TraceState
 from pipeline.stages.close import AssembleSettings, Due, due, due_without_run
 from pipeline.stages.flags import flags_of
-from pipeline.stages.grade import Graded, Grading, grade
+from pipeline.stages.grade import Graded, Grading, grade, unanswered
 from pipeline.stages.group import Group
 from pipeline.stages.looks import NEVER
 from pipeline.stages.place import end_of, first_received, place_of, start_of
 from pipeline.stages.retention import kept_forever
 from pipeline.stages.trajectory import as_run
+
+ASK_AGAIN: Final = 2 * MINUTE
+"""When an unanswered question is asked again: later than any source is waited for, so whoever was to ask it is gone."""
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -32,22 +39,35 @@ class Assembly(msgspec.Struct, frozen=True):
     """(project, agent) → how its runs are graded."""
     retention_of: Callable[[str], int] = kept_forever
     """Project → how long its facts are kept, in ns."""
+    revision: str = ""
+    """Commit of the code; empty where it is not known."""
 
     def gating_of(self, project: str, agent: str) -> frozenset[str]:
         """Return the checks that fail the agent's runs by themselves."""
         return frozenset(check.name for check in self.grading_of(project, agent).checks if check.gates)
 
+    def quality_of(self, project: str, agent: str) -> QualitySpec:
+        """Return what a quality score of the agent's windows weighs and reads."""
+        return self.grading_of(project, agent).quality
+
 
 class Turn(msgspec.Struct, frozen=True):
-    """What to do: write ``version``, then send ``requests``, then wake at ``wake_at`` (None: nothing is awaited, let the state go)."""
+    """What to do: write ``version``, then send ``requests``, then wake at ``wake_at`` (None: nothing is awaited, let the state go).
+
+    ``questions`` are for record sources: until they are answered the runs that they are about are not graded (docs/adr/0008).
+    """
 
     version: TraceVersion | None
     requests: tuple[JudgeRequest, ...]
     wake_at: int | None
+    questions: tuple[Question, ...] = ()
 
 
-def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
-    """Grade every run of the trace that is due by ``now``, in its partition's time, and not yet written as of these facts."""
+def turn(state: TraceState, now: int, wall: int, assembly: Assembly, *, patient: bool = True) -> Turn:
+    """Grade every run of the trace that is due by ``now``, in its partition's time, and not yet written as of these facts.
+
+    Who is not ``patient`` has runs graded without what was not read for them: there it was not read, and nothing is asked.
+    """
     rest = state.rest_until(assembly.read, assembly.settings)
     if now < rest:
         return Turn(version=None, requests=(), wake_at=rest)
@@ -57,16 +77,20 @@ def turn(state: TraceState, now: int, wall: int, assembly: Assembly) -> Turn:
     last = state.last_received_ns
     dues = {one.head.span_id: due(one, assembly.settings, _log_received(state, one.steps), last) for one in groups}
     ready = [one for one in groups if dues[one.head.span_id].at_ns <= now]
-    graded = [_graded(state, one, now, wall, assembly) for one in ready]
+    made = [_graded(state, one, now, wall, assembly, patient=patient) for one in ready]
+    graded = [one for one in made if isinstance(one, Graded)]
+    questions = tuple(question for one in made if not isinstance(one, Graded) for question in one)
     fresh = [one for one in graded if state.is_open or _is_news(state, one.version)]
     waiting = [one for one in dues.values() if one.at_ns > now]
     deadlines = [one.version.deadline_ns for one in graded if one.version.run_class is RunClass.PENDING]
+    deadlines += [now + ASK_AGAIN] if questions else []
     state.looks.looked(now, min([_lasting(waiting), *deadlines]))
-    version = _version(state, fresh, groups, None if waiting else max(dues.values(), key=lambda one: one.at_ns), now, assembly)
+    closes = None if waiting or questions else max(dues.values(), key=lambda one: one.at_ns)
+    version = _version(state, fresh, groups, closes, now, assembly)
     # Asked again whenever the trace is looked at: after a restart the first request may be lost, and nobody judges twice what is stored.
     requests = tuple(one.request for one in graded if one.request is not None)
     wake_at = min([*(one.at_ns for one in waiting), *deadlines], default=None)
-    return Turn(version=version, requests=requests, wake_at=wake_at)
+    return Turn(version=version, requests=requests, wake_at=wake_at, questions=questions)
 
 
 def _without_runs(state: TraceState, now: int, assembly: Assembly) -> Turn:
@@ -90,28 +114,39 @@ def _log_received(state: TraceState, steps: Sequence[Step]) -> int:
     return state.log_received_ns(step.span_id for step in steps)
 
 
-def _graded(state: TraceState, one: Group, now: int, wall: int, assembly: Assembly) -> Graded:
+def _graded(
+    state: TraceState, one: Group, now: int, wall: int, assembly: Assembly, *, patient: bool
+) -> Graded | tuple[Question, ...]:
+    """Return the graded run, or what must be read before it can be graded."""
+    grading = assembly.grading_of(state.project, place_of(one).cohort.agent)
+    run = _run(state, one, grading)
+    if patient and (questions := unanswered(run, grading, state.evidence)):
+        return questions
+    about = [state.feedback[key] for key in sorted(state.feedback) if _is_about(state.feedback[key], run.run_id, state, assembly)]
+    feedback = [*about, *(found for step in one.steps for found in step.feedback)]
+    judgments = [state.judgments[key] for key in sorted(state.judgments)]
+    before = state.runs.get(run.run_id)
+    return grade(run, state.facts, judgments, feedback, before, grading, now, wall, state.evidence)
+
+
+def _run(state: TraceState, one: Group, grading: Grading) -> Run:
     place = place_of(one)
-    run_id = state.run_id(one.head.span_id)
     end = end_of(one, place.cohort.environment)
     run = as_run(
         project=state.project,
         trace_id=state.trace_id,
-        run_id=run_id,
+        run_id=state.run_id(one.head.span_id),
         head=one.head,
         steps=one.steps,
         place=place,
         start_ns=start_of(one, end),
         end_ns=end,
         first_received_ns=first_received(one),
+        task_kind=state.attribute(grading.task_kind, one.head, *one.steps) if grading.task_kind else "",
     )
     if flags := flags_of(one, state.trace_id):
         run = msgspec.structs.replace(run, flags=tuple(sorted({*run.flags, *flags})))
-    said = [state.feedback[key] for key in sorted(state.feedback) if _is_about(state.feedback[key], run_id, state, assembly)]
-    feedback = [*said, *(found for step in one.steps for found in step.feedback)]
-    judgments = [state.judgments[key] for key in sorted(state.judgments)]
-    grading = assembly.grading_of(state.project, place.cohort.agent)
-    return grade(run, state.facts, judgments, feedback, state.runs.get(run_id), grading, now, wall)
+    return run
 
 
 def _is_about(feedback: Feedback, run_id: str, state: TraceState, assembly: Assembly) -> bool:

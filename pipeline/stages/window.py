@@ -4,13 +4,17 @@ The store computes minutes in SQL; the fold here is the oracle of that query. Wi
 """
 
 from collections.abc import Iterable
+from decimal import Decimal
 from math import fsum, sqrt
 from typing import Any, Final
 
 import msgspec
 
+from pipeline.model.rate import Rate
 from pipeline.model.result import Outcome
+from pipeline.model.run import Trouble
 from pipeline.model.time import MINUTE, minute_of
+from pipeline.model.version import Spent
 from pipeline.model.window import Series, Sums, Window
 from pipeline.stats import hajek, wilson
 
@@ -20,6 +24,7 @@ SLIDES: Final = 12
 _FIELDS: Final = msgspec.structs.fields(Sums)
 _REALS: Final = tuple(field.name for field in _FIELDS if field.type is float)
 _COUNTS: Final = tuple(field.name for field in _FIELDS if field.type is int and field.name != "first_received_ns")
+_MAYBE: Final = tuple(field.name for field in _FIELDS if field.type == int | None)
 
 
 class MinuteRow(msgspec.Struct, frozen=True):
@@ -33,6 +38,8 @@ class MinuteRow(msgspec.Struct, frozen=True):
     value: float | None = None
     lower: float | None = None
     upper: float | None = None
+    spent: Spent | None = None
+    """What its run took, whatever the weight."""
 
 
 def fold(rows: Iterable[MinuteRow]) -> Sums:
@@ -41,6 +48,23 @@ def fold(rows: Iterable[MinuteRow]) -> Sums:
 
 
 def _one(row: MinuteRow) -> Sums:
+    said = _said(row)
+    return said if row.spent is None else msgspec.structs.replace(said, **_spent(row.spent))
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "runs": 1,
+        "timed": int(spent.duration_ns is not None),
+        "duration_ns": spent.duration_ns or 0,
+        "priced": int(spent.cost_usd is not None),
+        "cost_usd": spent.cost_usd or Decimal(0),
+        "erring": int(spent.trouble is not Trouble.NONE),
+        "alarming": int(spent.trouble is Trouble.ALARM),
+    }
+
+
+def _said(row: MinuteRow) -> Sums:
     w = row.weight
     if w <= 0:
         return Sums(fingerprint=row.version, rows=1)
@@ -48,6 +72,7 @@ def _one(row: MinuteRow) -> Sums:
         return Sums(
             n=1,
             pending=int(row.outcome is None),
+            grader_errors=int(row.outcome is Outcome.GRADER_ERROR),
             undecided_w=w,
             undecided_w_lower=w * row.lower if row.lower is not None else 0.0,
             undecided_w_upper=w * row.upper if row.upper is not None else 0.0,
@@ -63,6 +88,7 @@ def _one(row: MinuteRow) -> Sums:
     return Sums(
         n=1,
         decided=1,
+        passed=int(passed),
         w=w,
         w2=w * w,
         wy=w * y,
@@ -88,7 +114,15 @@ def total(parts: Iterable[Sums]) -> Sums:
     held = tuple(parts)
     summed: dict[str, Any] = {name: fsum(getattr(part, name) for part in held) for name in _REALS}
     summed |= {name: sum(getattr(part, name) for part in held) for name in _COUNTS}
+    summed |= {name: _whole([getattr(part, name) for part in held]) for name in _MAYBE}
+    summed["cost_usd"] = sum((part.cost_usd for part in held), Decimal(0))
     return Sums(first_received_ns=min((part.first_received_ns for part in held if part.first_received_ns), default=0), **summed)
+
+
+def _whole(counts: list[int | None]) -> int | None:
+    """Add up counts: what is not known of a part is not known of the whole."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def slide_of(length_ns: int) -> int:
@@ -130,6 +164,28 @@ def window(series: Series, start_ns: int, length_ns: int, sums: Sums) -> Window:
         rate_high=rate_high,
         rate_if_undecided_fail=min(sums.wp / known, 1.0) if known > 0 else None,
         rate_if_undecided_pass=min((sums.wp + sums.undecided_w) / known, 1.0) if known > 0 else None,
+    )
+
+
+def rate_of(found: Window) -> Rate:
+    """Return the rate of a window, with all that is to stand beside it."""
+    sums = found.sums
+    undecided = sums.n - sums.decided - sums.pending
+    return Rate(
+        n=sums.n,
+        decided=sums.decided,
+        passed=sums.passed,
+        failed=None if sums.passed is None else sums.decided - sums.passed,
+        insufficient_evidence=None if sums.grader_errors is None else undecided - sums.grader_errors,
+        grader_error=sums.grader_errors,
+        pending=sums.pending,
+        n_effective=found.n_effective,
+        coverage=found.coverage,
+        rate=found.rate,
+        low=found.rate_low,
+        high=found.rate_high,
+        if_undecided_fail=found.rate_if_undecided_fail,
+        if_undecided_pass=found.rate_if_undecided_pass,
     )
 
 

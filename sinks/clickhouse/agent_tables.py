@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from pipeline.model.evaluation import Evaluation
 from pipeline.model.golden import GoldenCase, GoldenMember
 from pipeline.model.run import Place
 from pipeline.model.window import GateState, Notification, Series, Sums, Touched, Trip, Window
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.promote import FailingRun
-from sinks.clickhouse import failures, gates, golden, minutes, recovery
+from sinks.clickhouse import evaluations, failures, gates, golden, minutes, recovery
 from sinks.clickhouse.line import Line
 
 
@@ -47,6 +48,10 @@ class AgentTables:
     async def write_windows(self, windows: Sequence[Window], *, amended: bool = False) -> None:
         """Write windows as whole new versions."""
         await self._folds.call(minutes.write_windows, windows, amended=amended)
+
+    async def write_evaluations(self, made: Sequence[Evaluation]) -> None:
+        """Write evaluations as whole new versions."""
+        await self._folds.call(evaluations.write_evaluations, made)
 
     async def load_windows(self, project: str, cohort_id: str, length_ns: int, start_ns: int, end_ns: int) -> list[Window]:
         """Return the published windows of this length that start in [start, end)."""

@@ -1,5 +1,6 @@
 """The scoreboard and the accounting: what became of the runs of a project, in lines and in numbers."""
 
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -7,21 +8,24 @@ import msgspec
 from pipeline.model.run import Cohort, RunClass
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.recovery import open_traces_of
-from sinks.clickhouse.rows import ns
+from sinks.clickhouse.rows import dollars, ns
 from sinks.clickhouse.run_rows import NOT_AN_AGENT_RUN, cohort_of
 
 _PROJECTS: Final = "SELECT DISTINCT project FROM runs ORDER BY project"
-_BOARD: Final = """
-SELECT run_id, trace_id, agent, agent_version, environment, steps, tool_call_count,
-    arrayDistinct(JSONExtract(tool_calls, 'Array(Tuple(name String))').name) AS called,
+LINE: Final = """
+    run_id, trace_id, agent, agent_version, environment, steps, tool_call_count, called,
     arrayCount(error -> error IS NOT NULL, JSONExtract(tool_calls, 'Array(Tuple(error Nullable(String)))').error) AS failed_calls,
     verdict, verdict_reason, class, class_reason, converted,
-    composite_low, composite_high, started_at, ended_at, dialects
+    composite_low, composite_high, started_at, ended_at, dialects, cost
+"""
+"""The columns of a run in one line."""
+_BOARD: Final = """
+SELECT {line}
 FROM runs FINAL
 WHERE project = {project:String} AND state = 'live' AND ({agent:String} = '' OR agent = {agent:String})
 ORDER BY ended_at DESC, run_id
 LIMIT {limit:UInt64}
-"""
+""".replace("{line}", LINE)
 _CLASSES: Final = """
 SELECT class, class_reason, count() AS runs
 FROM runs FINAL
@@ -54,6 +58,8 @@ class BoardRow(msgspec.Struct, frozen=True):
     start_ns: int
     end_ns: int
     dialects: tuple[str, ...]
+    cost_usd: Decimal | None = None
+    """By the price table; None where it is not known."""
 
 
 class Accounting(msgspec.Struct, frozen=True):
@@ -117,4 +123,5 @@ def board_row_of(row: Row) -> BoardRow:
         start_ns=ns(row["started_at"]),
         end_ns=ns(row["ended_at"]),
         dialects=tuple(row["dialects"]),
+        cost_usd=dollars(row["cost"]),
     )

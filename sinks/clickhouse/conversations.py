@@ -5,7 +5,7 @@ from typing import Final
 from pipeline.model.conversation import EXCERPT, Conversation, ConversationDetail, ConversationTurn, Outcomes
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.line import Line
-from sinks.clickhouse.rows import ns
+from sinks.clickhouse.rows import dollars, ns
 from sinks.clickhouse.run_rows import cohort_of
 
 # Lists never read a transcript, a request or an answer (reliability R59).
@@ -15,8 +15,8 @@ SELECT conversation_id, count() AS runs,
     countIf(verdict = 'pass') AS passed, countIf(verdict = 'fail') AS failed,
     countIf(verdict = 'insufficient_evidence') AS insufficient_evidence, countIf(verdict = 'grader_error') AS grader_error,
     countIf(verdict IS NULL) AS pending,
-    sumOrNull(input_tokens) AS given, sumOrNull(output_tokens) AS taken, sumOrNull(cost_usd) AS cost,
-    countIf(input_tokens IS NULL AND output_tokens IS NULL) AS without_tokens, countIf(cost_usd IS NULL) AS without_cost,
+    sumOrNull(input_tokens) AS given, sumOrNull(output_tokens) AS taken, sumOrNull(cost) AS spent,
+    countIf(input_tokens IS NULL AND output_tokens IS NULL) AS without_tokens, countIf(cost IS NULL) AS without_cost,
     min(started_at) AS first_at, max(ended_at) AS last_at
 FROM runs FINAL
 """
@@ -38,7 +38,7 @@ _ONE: Final = f"{_ROLL_UP} {_OF_ONE} GROUP BY conversation_id"
 _TURNS: Final = """
 SELECT run_id, trace_id, agent, agent_version, environment, substringUTF8(request, 1, {excerpt:UInt64}) AS asked,
     substringUTF8(answer, 1, {excerpt:UInt64}) AS answered, ended, verdict, verdict_reason, class, class_reason, tool_call_count, agents,
-    input_tokens, output_tokens, cost_usd, started_at, ended_at
+    input_tokens, output_tokens, cost, started_at, ended_at
 FROM runs FINAL
 {of_one}
 ORDER BY started_at DESC, run_id DESC
@@ -82,7 +82,7 @@ def _conversation_of(row: Row) -> Conversation:
         outcomes=Outcomes(**{name: row[name] for name in Outcomes.__struct_fields__}),
         input_tokens=row["given"],
         output_tokens=row["taken"],
-        cost_usd=row["cost"],
+        cost_usd=None if row["without_cost"] else dollars(row["spent"]),
         without_tokens=row["without_tokens"],
         without_cost=row["without_cost"],
         start_ns=ns(row["first_at"]),
@@ -106,7 +106,7 @@ def _turn_of(row: Row) -> ConversationTurn:
         agents=tuple(row["agents"]),
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
-        cost_usd=row["cost_usd"],
+        cost_usd=dollars(row["cost"]),
         start_ns=ns(row["started_at"]),
         end_ns=ns(row["ended_at"]),
     )

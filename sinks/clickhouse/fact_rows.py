@@ -6,12 +6,13 @@ import msgspec
 
 from pipeline.model import ids
 from pipeline.model.contract import Contract
+from pipeline.model.evidence import Evidence, Found
 from pipeline.model.log_record import LogRecord
-from pipeline.model.result import Feedback, Judgment, Outcome
+from pipeline.model.result import Feedback, Judgment, Outcome, content_hash
 from pipeline.model.span import TRUNCATED_FIELDS, Event, Link, Span
 from sinks.clickhouse.connection import Row
 from sinks.clickhouse.rows import count, earliness, instant, ns
-from sinks.clickhouse.text import readable, to_json
+from sinks.clickhouse.text import readable, to_json, without_surrogates
 
 _attributes = msgspec.json.Decoder(dict[str, Any]).decode
 _events = msgspec.json.Decoder(tuple[Event, ...]).decode
@@ -125,7 +126,16 @@ def log_record_of(row: Row) -> LogRecord:
 
 
 def judgment_row(judgment: Judgment) -> Row:
-    """Return a judgment as it is stored."""
+    """Return a judgment as it is stored, with the hash of what is read back."""
+    row = _judgment_row(judgment)
+    return {**row, "content_hash": content_hash(judgment_of(_as_read(row)))}
+
+
+def _as_read(row: Row) -> Row:
+    return {name: without_surrogates(value) for name, value in row.items()}
+
+
+def _judgment_row(judgment: Judgment) -> Row:
     return {
         "project": judgment.project,
         "trace_id": judgment.trace_id,
@@ -178,7 +188,12 @@ def judgment_of(row: Row) -> Judgment:
 
 
 def feedback_row(feedback: Feedback) -> Row:
-    """Return feedback as it is stored."""
+    """Return feedback as it is stored, with the hash of what is read back."""
+    row = _feedback_row(feedback)
+    return {**row, "content_hash": content_hash(feedback_of(_as_read(row)))}
+
+
+def _feedback_row(feedback: Feedback) -> Row:
     return {
         "project": feedback.project,
         "trace_id": feedback.trace_id,
@@ -206,6 +221,45 @@ def feedback_of(row: Row) -> Feedback:
         comment=row["comment"],
         received_ns=ns(row["received_at"]),
         span_id=row["span_id"],
+    )
+
+
+def evidence_row(evidence: Evidence) -> Row:
+    """Return evidence as it is stored."""
+    return {
+        "project": evidence.project,
+        "trace_id": evidence.trace_id,
+        "evidence_id": evidence.id,
+        "bucket": ids.bucket(evidence.project, evidence.trace_id),
+        "run_id": evidence.run_id,
+        "source": evidence.source,
+        "contract": evidence.contract,
+        "source_key": evidence.key,
+        "calls": evidence.calls,
+        "found": evidence.found,
+        "body": evidence.body,
+        "error": evidence.error,
+        "read_at": instant(evidence.read_ns),
+        "content_hash": evidence.content_hash,
+        "earliness": earliness(evidence.read_ns),
+    }
+
+
+def evidence_of(row: Row) -> Evidence:
+    """Return the evidence of a row, sealed with the hash it was stored under."""
+    return Evidence(
+        project=row["project"],
+        trace_id=row["trace_id"],
+        run_id=row["run_id"],
+        source=row["source"],
+        contract=row["contract"],
+        key=row["source_key"],
+        calls=row["calls"],
+        found=Found(row["found"]),
+        read_ns=ns(row["read_at"]),
+        body=row["body"],
+        error=row["error"],
+        content_hash=row["content_hash"],
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from pipeline.model.contract import Contract
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
@@ -12,6 +13,7 @@ from sinks.clickhouse.fact_rows import (
     SPAN_IDENTITY,
     contract_of,
     contract_row,
+    evidence_row,
     feedback_row,
     judgment_row,
     log_record_row,
@@ -38,6 +40,11 @@ def insert_judgments(database: Database, judgments: Sequence[Judgment]) -> None:
 def insert_feedback(database: Database, feedback: Sequence[Feedback]) -> None:
     """Store feedback. Of one id what was received first stays."""
     insert_facts(database, "feedback", [feedback_row(one) for one in feedback])
+
+
+def insert_evidence(database: Database, evidence: Sequence[Evidence]) -> None:
+    """Store what was read of record sources. Of two answers to one question the earlier stays."""
+    insert_facts(database, "record_reads", [evidence_row(one) for one in evidence])
 
 
 def insert_contracts(database: Database, contracts: Iterable[Contract]) -> None:

@@ -14,6 +14,8 @@ from sinks.clickhouse.text import to_json
 
 _ADDED: Final = tuple(name for name in Sums.__struct_fields__ if name != "first_received_ns")
 """Columns of ``minutes`` that are called like the fields of Sums."""
+_PUBLISHED: Final = ("n", "decided", "pending", "passed", "grader_errors")
+"""Of them, those that are published with a window."""
 _CONFIRMED: Final = 2**63
 _case = msgspec.json.Decoder(GoldenCase).decode
 
@@ -70,6 +72,8 @@ def window_row(window: Window, amended: bool) -> Row:
         "n": window.sums.n,
         "decided": window.sums.decided,
         "pending": window.sums.pending,
+        "passed": window.sums.passed,
+        "grader_errors": window.sums.grader_errors,
         "n_effective": window.n_effective,
         **{name: getattr(window, name) for name in _ESTIMATES},
         "first_received_at": instant(window.sums.first_received_ns),
@@ -97,7 +101,7 @@ def window_of(row: Row) -> Window:
         series=series_of(row),
         start_ns=minute_ns(row["window_start"]),
         length_ns=row["length_s"] * SECOND,
-        sums=Sums(n=row["n"], decided=row["decided"], pending=row["pending"], first_received_ns=ns(row["first_received_at"])),
+        sums=Sums(**{name: row[name] for name in _PUBLISHED}, first_received_ns=ns(row["first_received_at"])),
         n_effective=row["n_effective"],
         **{name: row[name] for name in _ESTIMATES},
     )

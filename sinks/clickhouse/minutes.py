@@ -26,6 +26,10 @@ _SUMS: Final = """
 SELECT project, cohort_id, minute, dimension, contract,
     any(agent) AS agent, any(agent_version) AS agent_version, any(environment) AS environment, max(kind) AS kind,
     countIf(counts) AS n, countIf(is_decided) AS decided, countIf(counts AND outcome IS NULL) AS pending,
+    countIf(is_passed) AS passed, countIf(counts AND ifNull(outcome = 'grader_error', false)) AS grader_errors,
+    count(trouble) AS runs, count(took) AS timed, ifNull(sum(toUInt128(took)), 0) AS duration_ns,
+    count(paid) AS priced, ifNull(sum(paid), 0) AS cost_usd,
+    countIf(ifNull(trouble != 'none', false)) AS erring, countIf(ifNull(trouble = 'alarm', false)) AS alarming,
     arrayReduce('sumKahan', arraySort(groupArrayIf(weight, is_decided))) AS w,
     arrayReduce('sumKahan', arraySort(groupArrayIf(weight * weight, is_decided))) AS w2,
     arrayReduce('sumKahan', arraySort(groupArrayIf(weight * y, is_decided))) AS wy,
@@ -46,7 +50,8 @@ FROM (
         counts AND ifNull(outcome = 'pass', false) AS is_passed,
         is_passed OR counts AND ifNull(outcome = 'fail', false) AS is_decided,
         ifNull(value, toFloat64(is_passed)) AS y,
-        weight * (weight - 1) AS spread
+        weight * (weight - 1) AS spread,
+        duration_ns AS took, cost_usd AS paid
     FROM results FINAL
     WHERE project = {project:String} AND cohort_id = {cohort:String} AND minute IN {minutes:Array(DateTime64(0, 'UTC'))} AND series = 'live'
 )

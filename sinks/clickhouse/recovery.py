@@ -45,7 +45,10 @@ HAVING sum(facts) > 0 OR sum(facts) = 0 AND sum(receipts) < 0
 ORDER BY project, trace_id
 SETTINGS optimize_aggregation_in_order = 1
 """.replace(
-    "{facts}", " UNION ALL ".join(_FACTS.replace("{table}", table) for table in ("spans", "log_records", "judgments", "feedback"))
+    "{facts}",
+    " UNION ALL ".join(
+        _FACTS.replace("{table}", table) for table in ("spans", "log_records", "judgments", "feedback", "record_reads")
+    ),
 )
 _OPEN: Final = _COUNTED.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
 _OPEN_OF_PROJECT: Final = _COUNTED.replace("{recent}", "").replace("{which}", "project = {project:String}")
@@ -64,6 +67,9 @@ _OPEN_SINCE: Final = _COUNTED.replace("{which}", "(project, trace_id) IN recent"
     UNION DISTINCT
     SELECT project, trace_id FROM feedback
     WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+    UNION DISTINCT
+    SELECT project, trace_id FROM record_reads
+    WHERE read_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
 )
 """,
 )

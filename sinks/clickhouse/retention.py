@@ -21,6 +21,7 @@ FACTS: Final = {
     "log_records": "received_at",
     "feedback": "received_at",
     "judgments": "judged_at",
+    "record_reads": "read_at",
     "transcripts": "inserted_at",
     "judge_votes": "at",
 }

@@ -1,6 +1,7 @@
 """Rows: how a noun's values are kept in columns. The one place for times, counts and whole inserts."""
 
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from hashlib import blake2b
 from typing import Final
 
@@ -9,6 +10,7 @@ from sinks.clickhouse.connection import Database, Row
 
 LATEST: Final = 2**64 - 1
 _SIGNED: Final = 2**63
+_MONEY: Final = Context(prec=40)
 
 
 def insert(database: Database, table: str, rows: Sequence[Row]) -> None:
@@ -65,6 +67,13 @@ def minute_ns(stored: int) -> int:
 def earliness(ns: int) -> int:
     """Return a version that grows as the time shrinks: of equal keys the earliest stays."""
     return LATEST - min(max(ns, 0), LATEST)
+
+
+def dollars(stored: Decimal | None) -> Decimal | None:
+    """Return the money of a Decimal column without the zeros that fill its scale."""
+    if stored is None:
+        return None
+    return stored.quantize(Decimal(1)) if stored == stored.to_integral_value() else _MONEY.normalize(stored)
 
 
 def count(number: int) -> int:

@@ -1,5 +1,6 @@
 """One run as a person reads it: what it did, and everything that was said of it, by whom."""
 
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -8,14 +9,16 @@ from pipeline.errors import ConfigurationError
 from pipeline.judges.votes import Vote
 from pipeline.model.result import Feedback, Judgment, Result
 from pipeline.model.run import Part
+from pipeline.model.spending import HandOff
 from pipeline.model.step import ToolCall
 from pipeline.model.window import Trip
 from sinks.clickhouse.board import BoardRow, board_row_of
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.fact_rows import feedback_of, judgment_of
 from sinks.clickhouse.gate_rows import trip_of
-from sinks.clickhouse.rows import ns_or_zero
-from sinks.clickhouse.run_rows import LIVE, parts_of, result_of, tool_calls_of
+from sinks.clickhouse.result_rows import result_of
+from sinks.clickhouse.rows import ns, ns_or_zero
+from sinks.clickhouse.run_rows import LIVE, cost_of, hand_offs_of, parts_of, tool_calls_of
 from sinks.clickhouse.votes import votes_of_run
 
 CANDIDATES: Final = 10
@@ -88,7 +91,18 @@ class RunDetail(msgspec.Struct, frozen=True):
     model_calls: int
     input_tokens: int | None
     output_tokens: int | None
-    cost_usd: float | None
+    cost_usd: Decimal | None
+    """By the price table; None where it is not known, and never a part of it."""
+    cost_unknown: str
+    """Why it is not."""
+    cost_prices: str
+    """Version of the price table; empty in rows from before there was one."""
+    reported_cost_usd: float | None
+    """What the senders of all its model calls say; it counts nowhere."""
+    task_kind: str
+    retries: int
+    """Model calls that only made a failed one again."""
+    hand_offs: tuple[HandOff, ...]
     flags: tuple[str, ...]
     failing: tuple[str, ...]
     sampling_plan: str
@@ -98,6 +112,8 @@ class RunDetail(msgspec.Struct, frozen=True):
     requested_ns: int
     deadline_ns: int
     version: int
+    graded_ns: int = 0
+    """When this version was written."""
     transcript: str | None = None
     results: tuple[Result, ...] = ()
     judgments: tuple[Judgment, ...] = ()
@@ -118,12 +134,9 @@ def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
     (row,) = database.query(_RUN, {"project": project, "run": run_id})
     of_run = {"project": project, "run": run_id}
     of_trace = {**of_run, "trace": row["trace_id"]}
-    transcripts = (
-        database.query(_TRANSCRIPT, {"project": project, "hash": row["transcript_hash"]}) if row["transcript_hash"] else []
-    )
     return msgspec.structs.replace(
-        _detail(row),
-        transcript=transcripts[0]["body"] if transcripts else None,
+        detail_of(row),
+        transcript=transcript_of(database, project, row["transcript_hash"]),
         results=tuple(result_of(one) for one in database.query(_RESULTS, of_run)),
         judgments=tuple(judgment_of(one) for one in database.query(_JUDGMENTS, of_trace)),
         votes=tuple(votes_of_run(database, project, run_id)),
@@ -132,6 +145,12 @@ def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
         ),
         trips=tuple(trip_of(one) for one in database.query(_TRIPS, of_run)),
     )
+
+
+def transcript_of(database: Database, project: str, transcript_hash: str) -> str | None:
+    """Return the text that was judged; None where there was none, or it has expired."""
+    found = database.query(_TRANSCRIPT, {"project": project, "hash": transcript_hash}) if transcript_hash else []
+    return found[0]["body"] if found else None
 
 
 def _resolve(database: Database, project: str, prefix: str) -> str:
@@ -144,9 +163,11 @@ def _resolve(database: Database, project: str, prefix: str) -> str:
     return str(found[0])
 
 
-def _detail(row: Row) -> RunDetail:
+def detail_of(row: Row) -> RunDetail:
+    """Return the run of a row, with nothing of what was said of it elsewhere."""
     calls = tool_calls_of(row)
     called = {"called": dict.fromkeys(call.name for call in calls), "failed_calls": sum(call.error is not None for call in calls)}
+    cost = cost_of(row)
     plain: dict[str, Any] = {name: row[name] for name in _PLAIN}
     many: dict[str, Any] = {name: tuple(row[name]) for name in ("agents", "models", "flags")}
     return RunDetail(
@@ -154,9 +175,15 @@ def _detail(row: Row) -> RunDetail:
         live=row["state"] == LIVE,
         tool_calls=calls,
         parts=parts_of(row),
+        cost_usd=cost.usd,
+        cost_unknown=cost.unknown,
+        cost_prices=cost.prices,
+        reported_cost_usd=row["cost_usd"],
+        hand_offs=hand_offs_of(row),
         failing=tuple(row["failing_reasons"]),
         requested_ns=ns_or_zero(row["requested_at"]),
         deadline_ns=ns_or_zero(row["deadline_at"]),
+        graded_ns=ns(row["inserted_at"]),
         **plain,
         **many,
     )
@@ -172,7 +199,8 @@ _PLAIN: Final = (
     "model_calls",
     "input_tokens",
     "output_tokens",
-    "cost_usd",
+    "task_kind",
+    "retries",
     "sampling_plan",
     "sampled",
     "inclusion_probability",

@@ -7,12 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from pipeline.model import ids
-from pipeline.model.result import Kind, Outcome, Result
 from pipeline.model.run import Cohort, Part, Place
+from pipeline.model.spending import Cost, HandOff
 from pipeline.model.step import ToolCall
-from pipeline.model.version import ResultKey, ResultRow, Retraction, RunVersion, StoredRun, TraceVersion, result_rows
+from pipeline.model.version import Retraction, RunVersion, StoredRun, TraceVersion
 from sinks.clickhouse.connection import Row
-from sinks.clickhouse.rows import count_or_none, instant, instant_or_none, minute, minute_ns, ns_or_zero
+from sinks.clickhouse.rows import count_or_none, dollars, instant, instant_or_none, minute, minute_ns, ns_or_zero
 from sinks.clickhouse.text import readable, to_json
 
 LIVE: Final = "live"
@@ -24,6 +24,8 @@ CONVERTED: Final = "converted"
 """The flag of runs that were rendered from transcripts instead of traced."""
 
 _tool_calls = msgspec.json.Decoder(tuple[ToolCall, ...]).decode
+BEFORE_PRICES: Final = "price_unknown: graded before there were prices"
+_hand_offs = msgspec.json.Decoder(tuple[HandOff, ...]).decode
 _parts = msgspec.json.Decoder(tuple[Part, ...]).decode
 
 
@@ -116,6 +118,12 @@ def _said(version: RunVersion) -> Row:
         "input_tokens": count_or_none(run.usage.input),
         "output_tokens": count_or_none(run.usage.output),
         "cost_usd": run.usage.cost_usd,
+        "cost": version.cost.usd,
+        "cost_unknown": version.cost.unknown,
+        "cost_prices": version.cost.prices,
+        "task_kind": run.task_kind,
+        "retries": run.retries,
+        "hand_offs": to_json(run.hand_offs),
         "models": list(run.models),
         "agents": list(run.agents),
         "parts": to_json(run.parts),
@@ -172,6 +180,12 @@ _NOTHING: Final[Row] = {
     "input_tokens": None,
     "output_tokens": None,
     "cost_usd": None,
+    "cost": None,
+    "cost_unknown": "",
+    "cost_prices": "",
+    "task_kind": "",
+    "retries": 0,
+    "hand_offs": "[]",
     "models": [],
     "agents": [],
     "parts": "[]",
@@ -193,6 +207,16 @@ def parts_of(row: Row) -> tuple[Part, ...]:
     return readable(_parts, row["parts"], ())
 
 
+def hand_offs_of(row: Row) -> tuple[HandOff, ...]:
+    """Return the hand-offs of a row of ``runs``; none in rows from before they were kept."""
+    return readable(_hand_offs, row["hand_offs"], ())
+
+
+def cost_of(row: Row) -> Cost:
+    """Return what the run of a row of ``runs`` cost; in rows from before that was made out it is not known."""
+    return Cost(dollars(row["cost"]), row["cost_unknown"] or ("" if row["cost_prices"] else BEFORE_PRICES), row["cost_prices"])
+
+
 def stored_run_of(row: Row) -> StoredRun:
     """Return what a row of ``runs`` tells the owner of its trace."""
     return StoredRun(
@@ -204,61 +228,6 @@ def stored_run_of(row: Row) -> StoredRun:
         deadline_ns=ns_or_zero(row["deadline_at"]),
         run_class=row["class"],
     )
-
-
-def results_of_trace(version: TraceVersion) -> list[Row]:
-    """Return all results rows of a trace: what its runs are worth now, and weight 0 wherever they counted before."""
-    kinds = {result.dimension: result.kind for run in version.runs for result in run.results}
-    return [_result_row(row, kinds) for row in result_rows(version)]
-
-
-def _result_row(row: ResultRow, kinds: Mapping[str, str]) -> Row:
-    key = row.key
-    said = row.result
-    return {
-        "project": row.project,
-        **place_columns(key.place),
-        "dimension": key.dimension,
-        "run_id": key.run_id,
-        "contract": key.contract,
-        "version": row.version,
-        "trace_id": row.trace_id,
-        # A retired row does not know its kind; the series it retires has the one that the dimension has now.
-        "kind": row.kind or kinds.get(key.dimension, ""),
-        "outcome": said.outcome if said else None,
-        "value": said.value if said else None,
-        "lower": said.lower if said else None,
-        "upper": said.upper if said else None,
-        "reason": said.reason if said else "",
-        "evidence": said.evidence if said else "",
-        "authority": said.authority if said else "",
-        "inclusion_probability": row.inclusion_probability,
-        "weight": row.weight,
-        "transcript_hash": row.transcript_hash,
-        "first_received_at": instant(row.first_received_ns),
-        "series": LIVE,
-    }
-
-
-def result_of(row: Row) -> Result:
-    """Return what a results row says of its run."""
-    return Result(
-        dimension=row["dimension"],
-        kind=Kind(row["kind"]),
-        contract=row["contract"],
-        outcome=Outcome(row["outcome"]) if row["outcome"] is not None else None,
-        value=row["value"],
-        lower=row["lower"],
-        upper=row["upper"],
-        reason=row["reason"],
-        evidence=row["evidence"],
-        authority=row["authority"],
-    )
-
-
-def result_key_of(row: Row) -> ResultKey:
-    """Return the key of a results row."""
-    return ResultKey(run_id=row["run_id"], place=place_of(row), dimension=row["dimension"], contract=row["contract"])
 
 
 def place_rows(version: TraceVersion) -> list[Row]:

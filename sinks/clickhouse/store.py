@@ -1,4 +1,4 @@
-"""Store: the store as the runtimes use it. Each call runs on the thread of its connection: for facts, for other writes, for reads."""
+"""Store: the store as the runtimes use it. Each call runs on the thread of its connection: for facts, for other writes, for reads, for people."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from typing import Final, Self
 from pipeline.config.retention import RetentionSettings
 from pipeline.config.store import StoreSettings
 from pipeline.errors import TemporaryError
-from pipeline.judges.votes import Vote, VoteKey
 from pipeline.model import ids
 from pipeline.model.contract import Contract
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
@@ -20,40 +20,61 @@ from pipeline.model.version import StoredTrace, TraceKey, TraceVersion
 from sinks.clickhouse import (
     board,
     dead_letters,
+    fact_hashes,
     facts,
     recovery,
     retention,
     run_detail,
     traces,
-    votes,
     writer,
 )
 from sinks.clickhouse.agent_tables import AgentTables
 from sinks.clickhouse.connection import Database, connect
 from sinks.clickhouse.conversations import ConversationTable
+from sinks.clickhouse.evaluations import EvaluationTable
+from sinks.clickhouse.judge_table import JudgeTable
 from sinks.clickhouse.letter_table import LetterTable
 from sinks.clickhouse.line import Line
 from sinks.clickhouse.migrate import migrate
+from sinks.clickhouse.rubrics import RubricTable
+from sinks.clickhouse.run_history import RunHistories
+from sinks.clickhouse.run_list import RunList
+from sinks.clickhouse.window_table import WindowTable
 
 
 class Store(AgentTables):
-    """Facts, folds and reads, each on a line of its own: what a sender waits for does not wait for results, nor those for reads.
+    """Facts, folds, reads and people, each on a line of its own.
 
+    What a sender waits for does not wait for results, nor those for reads, nor any of them for somebody who looks through a million runs.
     Every method raises TemporaryError where the same call may work later. What a write stored, every later read sees. Two writes are in
     order where the second is asked for when the first has returned.
     """
 
     def __init__(
-        self, facts_line: Database, folds_line: Database, reads_line: Database, ping: Callable[[], bool] = lambda: True
+        self,
+        facts_line: Database,
+        folds_line: Database,
+        reads_line: Database,
+        ping: Callable[[], bool] = lambda: True,
+        people_line: Database | None = None,
     ) -> None:
-        """Take a connection for each line; ``ping`` says whether the engine answers, from any thread."""
+        """Take a connection for each line; ``ping`` says whether the engine answers, from any thread.
+
+        Where people have no line of their own, they wait with the pipeline for what it reads.
+        """
         self._ping = ping
         super().__init__(Line(folds_line, "folds"), Line(reads_line, "reads"))
         self._facts = Line(facts_line, "facts")
-        self._votes = votes.VoteBuffer()
+        self._people = self._reads if people_line is None else Line(people_line, "people")
         self._ingest, self._write, self._read = self._facts.call, self._folds.call, self._reads.call
         self.letters: Final = LetterTable(self._reads, self._folds)
-        self.conversations: Final = ConversationTable(self._reads)
+        self.conversations: Final = ConversationTable(self._people)
+        self.evaluations: Final = EvaluationTable(self._people)
+        self.windows: Final = WindowTable(self._people)
+        self.run_list: Final = RunList(self._people)
+        self.run_histories: Final = RunHistories(self._people)
+        self.rubrics: Final = RubricTable(self._people, self._folds)
+        self.judge: Final = JudgeTable(self._reads, self._folds)
 
     @classmethod
     def open(cls, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Self:
@@ -64,10 +85,10 @@ class Store(AgentTables):
             TemporaryError: the server does not answer now.
         """
         with ExitStack() as opened:
-            first, second, third = (opened.enter_context(closing(connect(settings, environment))) for _ in range(3))
+            first, second, third, fourth = (opened.enter_context(closing(connect(settings, environment))) for _ in range(4))
             migrate(first)
             opened.pop_all()  # from here on the store closes them
-            return cls(first, second, third, third.ping)
+            return cls(first, second, third, third.ping, fourth)
 
     async def ping(self) -> str:
         """Return at once where the engine answers, whatever else is being asked of it.
@@ -88,7 +109,7 @@ class Store(AgentTables):
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        for line in (self._facts, self._folds, self._reads):
+        for line in (self._facts, self._folds, self._reads, self._people):
             line.close()
 
     # Facts
@@ -109,6 +130,10 @@ class Store(AgentTables):
         """Store feedback durably."""
         await self._ingest(facts.insert_feedback, feedback)
 
+    async def insert_evidence(self, evidence: Sequence[Evidence]) -> None:
+        """Store what was read of record sources durably."""
+        await self._ingest(facts.insert_evidence, evidence)
+
     async def insert_contracts(self, contracts: Sequence[Contract]) -> None:
         """Store what results are made under."""
         await self._write(facts.insert_contracts, contracts)
@@ -117,18 +142,9 @@ class Store(AgentTables):
         """Return every contract that results were ever made under, by its hash."""
         return await self._read(facts.contracts)
 
-    async def recall(self, key: VoteKey) -> Vote | None:
-        """Return the latest row of a call of the judge, None where it was never begun."""
-        return await self._read(votes.recall, key)
-
-    async def intent(self, vote: Vote) -> None:
-        """Keep that a call is about to be made; it is stored when this returns."""
-        self._votes.add(vote)
-        await self._write(self._votes.flush)
-
-    async def reply(self, vote: Vote) -> None:
-        """Keep what became of a call."""
-        await self.intent(vote)
+    async def altered_facts(self, project: str, trace_id: str) -> list[fact_hashes.Altered]:
+        """Return the judgments and the feedback of a trace that are not what was stored."""
+        return await self._people.call(fact_hashes.altered_facts, project, trace_id)
 
     async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep what could not be processed."""
@@ -172,12 +188,12 @@ class Store(AgentTables):
 
     async def scoreboard(self, project: str, limit: int = 100, agent: str = "") -> list[board.BoardRow]:
         """Return the live runs that ended last."""
-        return await self._read(board.scoreboard, project, limit, agent)
+        return await self._people.call(board.scoreboard, project, limit, agent)
 
     async def run_detail(self, project: str, prefix: str) -> run_detail.RunDetail:
         """Return the run whose id starts with ``prefix``."""
-        return await self._read(run_detail.run_detail, project, prefix)
+        return await self._people.call(run_detail.run_detail, project, prefix)
 
     async def accounting(self, project: str) -> board.Accounting:
         """Count the runs of a project by their class."""
-        return await self._read(board.accounting, project)
+        return await self._people.call(board.accounting, project)

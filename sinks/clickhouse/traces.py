@@ -4,14 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, Judgment
 from pipeline.model.span import Span
 from pipeline.model.version import ResultKey, StoredRun, StoredTrace, TraceKey
 from sinks.clickhouse.connection import Database, Row
-from sinks.clickhouse.fact_rows import feedback_of, judgment_of, log_record_of, span_of
+from sinks.clickhouse.fact_rows import evidence_of, feedback_of, judgment_of, log_record_of, span_of
+from sinks.clickhouse.result_rows import result_key_of
 from sinks.clickhouse.rows import insert, ns
-from sinks.clickhouse.run_rows import result_key_of, stored_run_of
+from sinks.clickhouse.run_rows import stored_run_of
 
 T = TypeVar("T")
 BATCH: Final = 1000
@@ -27,6 +29,8 @@ UNION DISTINCT
 SELECT project, trace_id FROM judgments WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 UNION DISTINCT
 SELECT project, trace_id FROM feedback WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+UNION DISTINCT
+SELECT project, trace_id FROM record_reads WHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 """
 # PREWHERE: a condition over the key alone, so all rows of a key meet it or none does. With FINAL the engine would apply it only after
 # it has merged all columns of whole granules, which is four times slower.
@@ -56,6 +60,12 @@ SELECT project, trace_id, feedback_id, run_id, span_id, value, author, comment, 
 FROM feedback FINAL
 PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
 ORDER BY project, trace_id, feedback_id
+"""
+_EVIDENCE: Final = """
+SELECT project, trace_id, run_id, source, contract, source_key, calls, found, read_at, body, error, content_hash
+FROM record_reads FINAL
+PREWHERE (project, trace_id) IN {keys:Array(Tuple(String, String))}
+ORDER BY project, trace_id, evidence_id
 """
 _TRACES: Final = """
 SELECT project, trace_id, facts, receipts, version, first_received_at
@@ -96,7 +106,7 @@ def written(database: Database, keys: Sequence[TraceKey]) -> set[TraceKey]:
 
 
 def load(database: Database, keys: Sequence[TraceKey]) -> dict[TraceKey, StoredTrace]:
-    """Return all that is stored of each of these traces; of one that nobody heard of, nothing. Eight queries for up to 1000 traces."""
+    """Return all that is stored of each of these traces; of one that nobody heard of, nothing. Nine queries for up to 1000 traces."""
     loaded: dict[TraceKey, StoredTrace] = {}
     for some in _batches(keys):
         loaded.update(_load(database, some))
@@ -120,6 +130,7 @@ def _load(database: Database, keys: list[TraceKey]) -> Iterable[tuple[TraceKey, 
     log_records: dict[TraceKey, list[LogRecord]] = _by_trace(database.query(_LOG_RECORDS, parameters), log_record_of)
     judgments: dict[TraceKey, list[Judgment]] = _by_trace(database.query(_JUDGMENTS, parameters), judgment_of)
     feedback: dict[TraceKey, list[Feedback]] = _by_trace(database.query(_FEEDBACK, parameters), feedback_of)
+    evidence: dict[TraceKey, list[Evidence]] = _by_trace(database.query(_EVIDENCE, parameters), evidence_of)
     runs: dict[TraceKey, list[StoredRun]] = _by_trace(database.query(_RUNS, parameters), stored_run_of)
     graded = {(row["project"], row["trace_id"]): row for row in database.query(_TRACES, parameters)}
     result_keys = _result_keys(database, keys)
@@ -134,6 +145,7 @@ def _load(database: Database, keys: list[TraceKey]) -> Iterable[tuple[TraceKey, 
                 judgments=tuple(judgments.get(key, ())),
                 feedback=tuple(feedback.get(key, ())),
                 log_records=tuple(log_records.get(key, ())),
+                evidence=tuple(evidence.get(key, ())),
                 first_received_ns=ns(row["first_received_at"]) if row else 0,
                 graded_facts=row["facts"] if row else 0,
                 graded_receipts=row["receipts"] if row else 0,

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from pipeline.judges.votes import Vote, VoteKey, VoteState
+from pipeline.model import ids
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.rows import count_or_none, insert, instant, ns
 
@@ -62,6 +63,7 @@ def vote_row(vote: Vote) -> Row:
     """Return a vote as it is stored; a later row of the same call supersedes."""
     return {
         **msgspec.structs.asdict(vote.key),
+        "bucket": ids.bucket(vote.key.project, vote.key.run_id),
         "state": vote.state,
         "raw_reply": vote.raw_reply,
         "outcome": vote.outcome,
@@ -73,6 +75,10 @@ def vote_row(vote: Vote) -> Row:
         "input_tokens": count_or_none(vote.input_tokens),
         "output_tokens": count_or_none(vote.output_tokens),
         "cost_usd": vote.cost_usd,
+        "finish_reason": vote.finish_reason,
+        "reserved_usd": vote.reserved_usd,
+        "lost": vote.lost,
+        "lost_usd": vote.lost_usd,
         "at": instant(vote.at_ns),
         "version": vote.version,
     }
@@ -102,4 +108,8 @@ def vote_of(row: Row) -> Vote:
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
         cost_usd=row["cost_usd"],
+        finish_reason=row["finish_reason"],
+        reserved_usd=row["reserved_usd"],
+        lost=row["lost"],
+        lost_usd=row["lost_usd"],
     )

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from pipeline.model.version import TraceVersion
 from sinks.clickhouse.connection import Database
+from sinks.clickhouse.result_rows import results_of_trace
 from sinks.clickhouse.rows import insert
-from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows, trace_row, transcript_rows
+from sinks.clickhouse.run_rows import place_rows, run_rows, trace_row, transcript_rows
 
 
 def write(database: Database, versions: Sequence[TraceVersion]) -> None:

@@ -28,7 +28,8 @@ def test_every_dependency_is_documented_with_what_it_is_for() -> None:
     text = (DOCS / "dependencies.md").read_text()
     rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+) \|$", text, re.MULTILINE))
     documented = {name.split(" ")[0] for cell in rows for name in cell.split(", ")} - {"dependency", "---"}
-    required = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["embedded"]]
+    extras = project["project"]["optional-dependencies"].values()
+    required = [*project["project"]["dependencies"], *(one for some in extras for one in some)]
     assert documented == {_name(one) for one in required}
     for one in project["dependency-groups"]["dev"]:
         name = _name(one)

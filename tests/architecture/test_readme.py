@@ -11,6 +11,7 @@ import typer
 
 from pipeline.apps.cli import app
 from pipeline.config.check import check
+from pipeline.config.rubrics import load
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,13 +63,36 @@ def blocks() -> Iterator[tuple[str, str]]:
             yield f"{path.name} {number}", block
 
 
-@pytest.mark.parametrize("block", [block for _, block in blocks()], ids=[name for name, _ in blocks()])
+RUBRICS = [(name, block) for name, block in blocks() if block.startswith("name: ")]
+CONFIGURATIONS = [one for one in blocks() if one not in RUBRICS]
+
+
+def rubric_of(block: str, folder: Path) -> Path:
+    """Write a rubric that the documentation shows to the file that it is named after."""
+    path = folder / f"{block.split()[1]}.yaml"
+    path.write_text(block, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("block", [block for _, block in RUBRICS], ids=[name for name, _ in RUBRICS])
+def test_every_rubric_that_is_shown_is_one(block: str, tmp_path: Path) -> None:
+    assert load(rubric_of(block, tmp_path)).dimensions
+
+
+@pytest.mark.parametrize("block", [block for _, block in CONFIGURATIONS], ids=[name for name, _ in CONFIGURATIONS])
 def test_every_yaml_block_passes_check(block: str, tmp_path: Path) -> None:
+    for _, rubric in RUBRICS:
+        rubric_of(rubric, tmp_path)
     if block.startswith("- {contract:"):  # the one file that is not a configuration
         (tmp_path / "calibration.yaml").write_text(block)
         block = "judge: {base_url: https://judge.example/v1, model: m, calibration: calibration.yaml}\n"
+    if "python:" in block:  # the tests of checks in Python have its package
+        pytest.skip("needs a package that the page brings")
     (tmp_path / "tracegrade.yaml").write_text(block)
-    report = check(tmp_path / "tracegrade.yaml", {"ALERT_WEBHOOK": "https://alerts.example/hook", "OPENAI_API_KEY": "k"})
+    report = check(
+        tmp_path / "tracegrade.yaml",
+        {"ALERT_WEBHOOK": "https://alerts.example/hook", "OPENAI_API_KEY": "k", "LEDGER_URL": "sqlite://"},
+    )
     assert report.errors == ()
 
 

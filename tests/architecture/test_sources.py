@@ -65,10 +65,12 @@ def imports() -> dict[str, set[str]]:
         ("mode", "pipeline/runtime/faust/"),
         ("openai", "pipeline/judges/openai.py"),
         ("re2", "pipeline/patterns.py"),
+        ("sqlalchemy", "collectors/records/sql.py"),
         ("stdnum", "collectors/redaction/personal.py"),
         ("grpc", "collectors/otlp/grpc.py"),
         ("grpc_health", "collectors/otlp/grpc.py"),
-        ("jinja2", "pipeline/apps/api.py"),
+        ("jinja2", "pipeline/apps/pages/"),
+        ("markupsafe", "pipeline/apps/pages/"),
     ],
 )
 def test_a_vendor_s_library_is_imported_in_one_place(vendor: str, door: str) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from judge_builders import SUPPORT, a_verdict
+from judge_builders import a_verdict
+from msgspec.structs import replace
 
 from pipeline.errors import ConfigurationError, PermanentError, TemporaryError
-from pipeline.judges.model import JudgeModel, Reply
+from pipeline.judges import reply
+from pipeline.judges.model import ChatRequest, JudgeModel, Reply
 from pipeline.judges.openai import OpenAIModel, retry_after
 from pipeline.judges.scripted import MODEL, Canned, ScriptedJudge, failing, hanging, rate_limited
 from pipeline.judges.settings import JudgeSettings
@@ -19,6 +21,7 @@ from pipeline.model.step import Message
 from pipeline.model.time import SECOND
 
 MESSAGES = (Message("system", "Rules."), Message("user", "Data."))
+REQUEST = ChatRequest(MESSAGES, reply.schema(1, 5), most_tokens=500)
 KEY = "sk-secret-4711"
 
 Open = Callable[..., AbstractAsyncContextManager[JudgeModel]]
@@ -26,7 +29,7 @@ Open = Callable[..., AbstractAsyncContextManager[JudgeModel]]
 
 def open_openai(url: str, environ: Mapping[str, str] | None = None, **settings: Any) -> OpenAIModel:
     known = JudgeSettings.model_validate({"base_url": url, "model": MODEL, "timeout": 10 * SECOND} | settings)
-    return OpenAIModel(known, SUPPORT, environ or {})
+    return OpenAIModel(known, environ or {})
 
 
 @pytest.fixture(params=[open_openai], ids=["openai"])
@@ -36,20 +39,20 @@ def connect(request: pytest.FixtureRequest) -> Open:
 
 
 async def ask(model: JudgeModel) -> Reply:
-    return await model.ask(MESSAGES, seed=None, temperature=0.0)
+    return await model.ask(REQUEST)
 
 
 async def test_it_returns_text_tokens_and_who_answered(connect: Open) -> None:
     async with ScriptedJudge([Canned(text=a_verdict(4))]) as server, connect(server.url) as model:
         reply = await ask(model)
-    assert reply.text == a_verdict(4)
+    assert (reply.text, reply.finish_reason) == (a_verdict(4), "stop")
     assert (reply.served_model, reply.fingerprint) == (MODEL, "scripted-rules-1")
     assert (reply.input_tokens, reply.output_tokens) == (2, len(a_verdict(4)) // 4)
 
 
 async def test_it_sends_what_it_was_given(connect: Open) -> None:
     async with ScriptedJudge() as server, connect(server.url, {"OPENAI_API_KEY": KEY}) as model:
-        await model.ask(MESSAGES, seed=23, temperature=0.7)
+        await model.ask(replace(REQUEST, seed=23, temperature=0.7))
     (asked,) = server.asked
     assert asked.body["messages"] == [{"role": "system", "content": "Rules."}, {"role": "user", "content": "Data."}]
     assert (asked.body["model"], asked.body["seed"], asked.body["temperature"]) == (MODEL, 23, 0.7)
@@ -174,16 +177,16 @@ async def test_an_answer_that_is_no_completion_is_a_reply_whose_text_is_kept(con
 
 
 @pytest.mark.parametrize(
-    ("body", "text"),
+    ("body", "said"),
     [
-        ('{"choices": []}', ""),
-        ('{"choices": [{"message": {"content": null, "refusal": "I will not."}}]}', "I will not."),
-        ('{"choices": [{"message": {"content": "5"}}], "model": null, "usage": null, "system_fingerprint": null}', "5"),
+        ('{"choices": []}', Reply("")),
+        ('{"choices": [{"message": {"content": null, "refusal": "I will not."}}]}', Reply("I will not.", "refusal")),
+        ('{"choices": [{"message": {"content": "5"}}], "model": null, "usage": null, "system_fingerprint": null}', Reply("5")),
     ],
 )
-async def test_what_endpoints_leave_out_is_left_out(connect: Open, body: str, text: str) -> None:
+async def test_what_endpoints_leave_out_is_left_out(connect: Open, body: str, said: Reply) -> None:
     async with ScriptedJudge([Canned(body=body)]) as server, connect(server.url) as model:
-        assert await ask(model) == Reply(text=text)
+        assert await ask(model) == said
 
 
 async def test_many_may_ask_at_once(connect: Open) -> None:
@@ -193,7 +196,8 @@ async def test_many_may_ask_at_once(connect: Open) -> None:
 
 
 def form(asked: Any) -> str:
-    return str(asked.body.get("response_format", {}).get("type", "none"))
+    form = asked.body.get("response_format", {})
+    return str(form.get("type", "none")) + ("+schema" if "schema" in form else "")
 
 
 @pytest.mark.parametrize("refusal", [400, 422, 500])
@@ -201,8 +205,9 @@ def form(asked: Any) -> str:
     ("formats", "tried"),
     [
         ({"json_schema", "json_object"}, ["json_schema"]),
-        ({"json_object"}, ["json_schema", "json_object"]),
-        (set(), ["json_schema", "json_object", "none"]),
+        ({"json_object_schema"}, ["json_schema", "json_object+schema"]),
+        ({"json_object"}, ["json_schema", "json_object+schema", "json_object"]),
+        (set(), ["json_schema", "json_object+schema", "json_object", "none"]),
     ],
 )
 async def test_the_form_of_the_reply_falls_back_until_one_is_taken_and_is_remembered(

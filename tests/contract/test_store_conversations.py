@@ -1,5 +1,6 @@
 """Conversations, as people and programs read them: the same from the store in memory and from those in ClickHouse."""
 
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from builders import T0
@@ -9,6 +10,7 @@ from unit.clickhouse.records import COHORT, a_run, a_run_version, a_version, ret
 from pipeline.model.conversation import Conversation, ConversationTurn, Outcomes
 from pipeline.model.result import Outcome, Verdict
 from pipeline.model.run import Cohort, Place, RunClass
+from pipeline.model.spending import Cost
 from pipeline.model.step import Usage
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.version import RunVersion
@@ -18,12 +20,19 @@ from sinks.memory import MemoryStore
 AnyStore: TypeAlias = Store | MemoryStore
 
 
-def turn(project: str, number: int, outcome: Outcome | None = Outcome.PASS, **fields: Any) -> RunVersion:
+UNKNOWN = Cost(unknown="price_unknown: the price table has no m", prices="2026-11-30-0badcafe")
+
+
+def known(usd: str) -> Cost:
+    return Cost(Decimal(usd), prices="2026-11-30-0badcafe")
+
+
+def turn(project: str, number: int, outcome: Outcome | None = Outcome.PASS, cost: Cost = UNKNOWN, **fields: Any) -> RunVersion:
     """The run of a trace of its own that starts ``number`` minutes after T0."""
     start = T0 + number * MINUTE
     run = a_run(project, f"{number + 1:032x}", start_ns=start, end_ns=start + SECOND, **fields)
     label = RunClass.PENDING if outcome is None else RunClass.JUDGED
-    return a_run_version(run, verdict=Verdict(outcome, "because"), run_class=label)
+    return a_run_version(run, verdict=Verdict(outcome, "because"), run_class=label, cost=cost)
 
 
 async def write(store: AnyStore, *turns: RunVersion) -> None:
@@ -35,8 +44,8 @@ async def test_all_runs_of_a_conversation_add_up_and_what_was_not_measured_stays
     await write(
         store,
         turn("adds", 3, None, usage=Usage()),
-        turn("adds", 0, usage=Usage(100, 20, cost_usd=0.25), place=Place(Cohort("router"), T0)),
-        turn("adds", 1, Outcome.FAIL, usage=Usage(50, None, cost_usd=0.5), agents=("researcher", "writer")),
+        turn("adds", 0, usage=Usage(100, 20), cost=known("0.25"), place=Place(Cohort("router"), T0)),
+        turn("adds", 1, Outcome.FAIL, usage=Usage(50, None), cost=known("0.5"), agents=("researcher", "writer")),
         turn("adds", 2, Outcome.INSUFFICIENT_EVIDENCE, usage=Usage(1)),
         turn("adds", 4, Outcome.GRADER_ERROR, usage=Usage(None, 5)),
     )
@@ -48,7 +57,7 @@ async def test_all_runs_of_a_conversation_add_up_and_what_was_not_measured_stays
         outcomes=Outcomes(passed=1, failed=1, insufficient_evidence=1, grader_error=1, pending=1),
         input_tokens=151,
         output_tokens=25,
-        cost_usd=0.75,
+        cost_usd=None,  # 0.75 is what two of them cost
         without_tokens=1,
         without_cost=3,
         start_ns=T0,
@@ -59,6 +68,15 @@ async def test_all_runs_of_a_conversation_add_up_and_what_was_not_measured_stays
     assert detail.conversation == found
     assert [one.start_ns for one in detail.turns] == [T0 + number * MINUTE for number in range(5)]
     assert [one.verdict for one in detail.turns] == ["pass", "fail", "insufficient_evidence", None, "grader_error"]
+
+
+async def test_a_conversation_cost_what_its_runs_did_exactly_where_that_is_known_of_all(store: AnyStore) -> None:
+    await write(store, turn("spent", 0, cost=known("0.003015")), turn("spent", 1, cost=known("10")))
+    (found,) = await store.conversations.latest("spent")
+    assert (str(found.cost_usd), found.without_cost) == ("10.003015", 0)
+    detail = await store.conversations.one("spent", "conversation-7")
+    assert detail is not None
+    assert [str(one.cost_usd) for one in detail.turns] == ["0.003015", "10"]
 
 
 async def test_each_outcome_is_counted_apart(store: AnyStore) -> None:

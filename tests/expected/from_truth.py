@@ -66,7 +66,7 @@ def _turns(file: str, truth: Truth) -> Iterator[Run]:
             "handed_over": bool(truth["handoff"]) and not limits.returns(file),
             "no_content": False,
             "answer": answer,
-            "ended": truth["ended"],
+            "ended": limits.ended(file, truth["ended"]),
             "error": truth.get("exception"),
             "model_calls": calls,
             "tokens": {name: count * calls for name, count in TOKENS.items()},

@@ -173,10 +173,22 @@ _SCRIPTS: Final = {
     )
 }
 
+_AT_A_LIMIT: Final = (
+    "adk/pingpong",
+    "langgraph/loops_recursion_limit",
+    "openai-agents/loops_max_turns",
+    "smolagents/*_stuck_max_steps",
+)
+
 
 def is_bare(file: str) -> bool:
     """Whether a file is of a loop without spans of its own, or of the user's, around its model calls."""
     return fnmatch(file, "openai-openllmetry/*") or (fnmatch(file, "openai-v2/*") and not fnmatch(file, "*_rootspan"))
+
+
+def ended(file: str, truth: str) -> str:
+    """How a run ended: truth says only that it was an error where a framework ended it after so many rounds."""
+    return "limit" if any(fnmatch(file, one) for one in _AT_A_LIMIT) else truth
 
 
 def returns(file: str) -> bool:

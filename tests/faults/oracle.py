@@ -14,12 +14,15 @@ import msgspec
 from faults.ledger import GATE, PAGER, PROJECT, REFUSED, Ledger, attributes, span_id, trip_of
 
 from collectors.dialects import read
+from pipeline.apps.quality_commands import evaluations_of
 from pipeline.config.grading import grading_of
 from pipeline.config.store import StoreSettings
 from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.model.evaluation import evaluation_id
 from pipeline.model.result import Outcome
+from pipeline.model.run import Trouble
 from pipeline.model.time import MINUTE
-from pipeline.model.version import StoredTrace, TraceVersion
+from pipeline.model.version import Spent, StoredTrace, TraceVersion
 from pipeline.model.window import Series, Sums, Transition
 from pipeline.stages.assemble import TraceState
 from pipeline.stages.gate import FloorGate
@@ -27,13 +30,16 @@ from pipeline.stages.turn import Assembly, settle, turn
 from pipeline.stages.window import MinuteRow, fold, total, window, windows_of
 from sinks.clickhouse.connection import Database, Row, connect
 from sinks.clickhouse.gate_rows import minute_row, window_row
+from sinks.clickhouse.result_rows import results_of_trace
 from sinks.clickhouse.rows import minute_ns, ns
-from sinks.clickhouse.run_rows import cohort_of, results_of_trace, run_rows
+from sinks.clickhouse.run_rows import cohort_of, run_rows
 from sinks.clickhouse.store import Store
 
 FAR: Final = 2**62
 WINDOW: Final = 5 * MINUTE
 MANY: Final = 1_000_000
+EVALUATED: Final = 50
+"""Quality scores that are made again."""
 NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version"})
 """When something was asked for, or found late, and how it is numbered, is no part of what is said (promise 4)."""
 _RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
@@ -88,6 +94,7 @@ async def check(settings: TracegradeSettings, ledger: Ledger, told: Mapping[str,
             await _accounted(store, ledger)
             minutes = _minutes(database, results)
             windows = _windows(database, minutes, settings)
+            await _evaluated(store, minutes, settings)
             trips = await _trips(store, ledger)
             await _alerted(store, ledger, told)
             misplaced, stale = await store.misplaced(), await store.stale_minutes()
@@ -242,6 +249,7 @@ def _minutes(database: Database, results: Sequence[Row]) -> dict[tuple[Series, i
                 row["value"],
                 row["lower"],
                 row["upper"],
+                Spent(row["duration_ns"], row["cost_usd"], Trouble(row["trouble"])) if row["trouble"] is not None else None,
             )
         )
     folded = {key: fold(rows) for key, rows in lying.items()}
@@ -264,6 +272,23 @@ def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums], set
         ("cohort_id", "length_s", "window_start", "dimension", "contract"),
     )
     return len(expected)
+
+
+async def _evaluated(store: Store, minutes: Mapping[tuple[Series, int], Sums], settings: TracegradeSettings) -> None:
+    """Each window of a cohort has one quality score, and the latest of them come out again from stored results."""
+    lengths = {WINDOW, *(gate.window for gate in settings.gates if isinstance(gate, FloorGate))}
+    expected = {
+        evaluation_id(series.project, series.cohort.id, length, start + length)
+        for length in lengths
+        for series, at in minutes
+        for start in windows_of(at, length)
+    }
+    found = await store.evaluations.named(PROJECT, "", MANY)
+    assert Counter(one.id for one in found) == Counter(expected), "not one evaluation for each window"
+    known = evaluations_of(settings, store)
+    for one in await known.latest(PROJECT, "", EVALUATED):
+        again = await known.again(PROJECT, one.id)
+        assert again.equal, f"an evaluation does not come out again: {again}"
 
 
 async def _trips(store: Store, ledger: Ledger) -> int:

@@ -7,15 +7,16 @@ from typing import Self
 from faults.metered import Metered
 
 from pipeline.apps.demo.receiver import Pager
-from pipeline.judges.scripted import ScriptedJudge
+from pipeline.judges.scripted import Script, ScriptedJudge
 
 
 class Outside:
     """All of them, while the context lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, replies: Script = ()) -> None:
+        """``replies`` are the judge's, see :class:`~pipeline.judges.scripted.ScriptedJudge`."""
         self.pager = Pager()
-        self.judge = ScriptedJudge()
+        self.judge = ScriptedJudge(replies)
         self.metered = Metered()
         self._up = threading.Event()
         self._loop = asyncio.new_event_loop()

@@ -19,6 +19,7 @@ from pipeline.runtime.bridging import Bridge
 from pipeline.runtime.owner import TraceOwner
 from sinks.alerts.webhook import Webhook
 from sinks.clickhouse.connection import ClickHouse
+from sinks.clickhouse.judge_table import JudgeTable
 from sinks.clickhouse.store import Store
 
 VARIABLE: Final = "SABOTAGE"
@@ -26,12 +27,13 @@ ACKNOWLEDGE_FIRST: Final = "acknowledge_first"
 NO_VERSIONS: Final = "no_versions"
 NO_DEDUPLICATION: Final = "no_deduplication"
 TRUST_THE_PARTITION: Final = "trust_the_partition"
+NO_CLASS_ONCE: Final = "no_class_once"
 POINTS: Final[dict[str, tuple[str, type, str]]] = {
     "recv.after_produce_before_reply": ("after", SpanBatcher, "store"),
     "bridge.after_produce_before_commit": ("after", Bridge, "_publish"),
     "work.after_store_before_ack": ("after", Assembling, "_store_all"),
     "work.after_ack_before_commit": ("after", Assembling, "take"),
-    "judge.after_reply_before_store": ("before", Store, "reply"),
+    "judge.after_reply_before_store": ("before", JudgeTable, "reply"),
     "gate.after_send_before_mark": ("after", Webhook, "send"),
     "dlq.before_produce": ("after", Store, "bury"),
 }
@@ -84,6 +86,20 @@ def no_deduplication(insert: Insert) -> Insert:
 
     ClickHouse.command = keyless  # type: ignore[method-assign]
     return bare
+
+
+def no_class_once(insert: Insert) -> Insert:
+    """Have the first run that is written be in no class."""
+    left = 1
+
+    def forgetful(self: ClickHouse, table: str, columns: Sequence[str], data: Sequence[Sequence[Any]], token: str | None) -> None:
+        nonlocal left
+        if table == "runs" and left:
+            left -= 1
+            data = [["", *cells[1:]] if name == "class" else cells for name, cells in zip(columns, data, strict=True)]
+        insert(self, table, columns, data, token)
+
+    return forgetful
 
 
 def trust_the_partition() -> None:
@@ -153,7 +169,7 @@ def sabotage(words: Sequence[str]) -> None:
     """Break what these words name."""
     insert: Insert = ClickHouse.insert
     calls = {ACKNOWLEDGE_FIRST: acknowledge_first, TRUST_THE_PARTITION: trust_the_partition}
-    wraps = {NO_VERSIONS: no_versions, NO_DEDUPLICATION: no_deduplication}
+    wraps = {NO_VERSIONS: no_versions, NO_DEDUPLICATION: no_deduplication, NO_CLASS_ONCE: no_class_once}
     for word in words:
         if word in calls:
             calls[word]()

@@ -4,20 +4,34 @@ import json
 import re
 import shutil
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from jsonschema import Draft202012Validator
 from serving import Said, tracegrade
 
+from collectors.otlp.keys import Keys
 from pipeline.apps.demo.play import _settings
+from pipeline.apps.verdict_routes import verdict_routes
 from pipeline.config.grading import graders_of
 from pipeline.config.store import StoreSettings
+from pipeline.model.comparison import Answer
 from pipeline.model.result import Authority
+from pipeline.model.verdict import StructuredVerdict
+from pipeline.runtime.verdicts import Verdicts
 from sinks.clickhouse.connection import connect
+from sinks.clickhouse.store import Store
 
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT / "pipeline" / "apps" / "demo" / "traces"
+SCHEMA = msgspec.json.decode((ROOT / "docs" / "verdict.schema.json").read_bytes())
+PROJECT = "demo"
+Client = TestClient[web.Request, web.Application]
 
 
 class Demo(NamedTuple):
@@ -153,3 +167,129 @@ def test_the_calibration_is_that_of_the_shipped_rubric(tmp_path: Path) -> None:
     ), (
         "the rubric, the prompt or the scripted model changed: write the contracts of `tracegrade check` into demo/calibration.yaml"
     )
+
+
+# --- verdicts and comparisons
+
+
+def _one(demo: Demo, verdict: str) -> dict[str, Any]:
+    return next(run for run in demo.runs.values() if run["verdict"] == verdict)
+
+
+def _worst_and_best(demo: Demo) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two runs of which one is better whatever is unknown of either."""
+    scored = [run for run in demo.runs.values() if run["composite_low"] is not None]
+    worst, best = min(scored, key=lambda run: run["composite_high"]), max(scored, key=lambda run: run["composite_low"])
+    assert worst["composite_high"] < best["composite_low"]
+    return worst, best
+
+
+def _command(demo: Demo, *arguments: str) -> Said:
+    said = tracegrade(*arguments, "-c", demo.folder / "tracegrade.yaml", environment={"COLUMNS": "200"})
+    assert said.code == 0, said.err
+    return said
+
+
+@pytest.fixture
+async def store(demo: Demo) -> AsyncIterator[Store]:
+    opened = Store.open(StoreSettings(path=demo.folder / "data"))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def client(store: Store) -> AsyncIterator[Client]:
+    application = web.Application()
+    application.add_routes(verdict_routes(store, Keys({}, PROJECT)))
+    async with TestClient(TestServer(application)) as made:
+        yield made
+
+
+def test_a_run_has_a_verdict_that_a_program_and_a_person_can_read(demo: Demo) -> None:
+    run = _one(demo, "fail")
+    told = _command(demo, "verdict", run["run_id"][:12], "--json").json
+    Draft202012Validator(SCHEMA).validate(told)
+    assert (told["evaluated"]["run_id"], told["verdict"]["outcome"], told["verdict"]["reason"]) == (
+        run["run_id"],
+        "fail",
+        run["reason"],
+    )
+    assert told["required_actions"]
+    shown = _command(demo, "verdict", run["run_id"]).out
+    assert run["run_id"] in shown
+    assert "Required actions" in shown
+    assert "1. " in shown
+    assert re.search(r"^coverage +\d+% decided; passed \d+% to \d+%", shown, re.MULTILINE)
+
+
+def test_two_runs_are_compared(demo: Demo) -> None:
+    worst, best = _worst_and_best(demo)
+    assert "The second is worse: -" in _command(demo, "compare", best["run_id"], worst["run_id"]).out
+
+
+async def test_a_comparison_is_the_difference_of_what_is_stored(demo: Demo, store: Store) -> None:
+    worst, best = _worst_and_best(demo)
+    told = (await Verdicts(store).compared(PROJECT, worst["run_id"], best["run_id"])).composite
+    assert told.answer is Answer.BETTER
+    assert told.low == pytest.approx(best["composite_low"] - worst["composite_high"])
+    assert told.high == pytest.approx(best["composite_high"] - worst["composite_low"])
+
+
+def test_a_verdict_on_a_run_that_there_is_not_is_a_sentence(demo: Demo) -> None:
+    said = tracegrade("verdict", "zz", "-c", demo.folder / "tracegrade.yaml")
+    assert (said.code, "has no run 'zz'" in said.err) == (2, True)
+
+
+async def test_every_verdict_is_valid_and_says_what_is_stored_of_the_run(demo: Demo, store: Store) -> None:
+    verdicts = Verdicts(store)
+    for run in demo.runs.values():
+        found = await verdicts.one(PROJECT, run["run_id"])
+        Draft202012Validator(SCHEMA).validate(msgspec.json.decode(msgspec.json.encode(found)))
+        ruling = found.verdict
+        assert (ruling.outcome, ruling.reason) == (run["verdict"], run["reason"])
+        assert (ruling.composite_low, ruling.composite_high) == (run["composite_low"], run["composite_high"])
+        assert found.evaluator.rubric == "support"
+        assert bool(found.required_actions) == (run["verdict"] != "pass" and run["reason"] != "unsampled"), run["reason"]
+        judged = [one for one in found.dimensions if one.score is not None]
+        assert all(one.quote or one.rationale.startswith("near_empty") for one in judged), "every score has its quote"
+        assert all(one.model == "scripted-judge-1" for one in judged if not one.rationale.startswith("near_empty"))
+    assert {run["verdict"] for run in demo.runs.values()} == {"pass", "fail", "insufficient_evidence"}
+
+
+async def test_an_unknown_gate_is_flagged_for_a_person_on_the_run_itself(demo: Demo, store: Store) -> None:
+    waiting = [run["run_id"] for run in demo.runs.values() if (await Verdicts(store).one(PROJECT, run["run_id"])).for_a_person]
+    flagged = [
+        run["run_id"] for run in demo.runs.values() if "needs_a_person" in (await store.run_detail(PROJECT, run["run_id"])).flags
+    ]
+    assert waiting == flagged
+    assert waiting, "the demo has none"
+
+
+async def test_over_http_it_is_the_same(demo: Demo, client: Client) -> None:
+    run, other = _one(demo, "pass"), _one(demo, "fail")
+    answer = await client.get(f"/api/runs/{run['run_id'][:12]}/verdict")
+    assert (answer.status, answer.content_type) == (200, "application/json")
+    assert msgspec.json.decode(await answer.read(), type=StructuredVerdict).evaluated.run_id == run["run_id"]
+    answer = await client.get("/api/compare", params={"a": run["run_id"], "b": other["run_id"]})
+    assert (answer.status, (await answer.json())["first"]["run_id"]) == (200, run["run_id"])
+
+
+async def test_what_cannot_be_answered_is_a_sentence(client: Client) -> None:
+    refusals = {
+        "/api/runs/zz/verdict": (404, "has no run 'zz'"),
+        "/api/compare": (400, "a names no run; write as much of the beginning of its id as is unique"),
+        "/api/compare?a=0": (400, "b names no run; write as much of the beginning of its id as is unique"),
+        "/api/compare?a=zz&b=zz": (404, "has no run 'zz'"),
+        "/api/compare?a=0&b=0&across_contracts=1": (400, "across_contracts is '1'; write true or false"),
+    }
+    for path, (status, sentence) in refusals.items():
+        answer = await client.get(path)
+        assert answer.status == status, path
+        assert sentence in (await answer.json())["error"]
+
+
+async def test_another_projects_runs_are_not_shown(demo: Demo, store: Store) -> None:
+    application = web.Application()
+    application.add_routes(verdict_routes(store, Keys({}, "another")))
+    async with TestClient(TestServer(application)) as client:
+        assert (await client.get(f"/api/runs/{next(iter(demo.runs.values()))['run_id']}/verdict")).status == 404

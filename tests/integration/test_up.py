@@ -164,7 +164,17 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield up
 
 
-PATHS = ("/", "/api/scoreboard", "/api/accounting", "/api/golden", "/api/telemetry", "/api/runs/00")
+PATHS = (
+    "/",
+    "/runs",
+    "/runs/00",
+    "/runs/00/value",
+    "/api/scoreboard",
+    "/api/accounting",
+    "/api/golden",
+    "/api/telemetry",
+    "/api/runs/00",
+)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -197,6 +207,9 @@ def test_the_key_decides_whose_runs_are_seen(guarded: Up, key: str, project: str
     unknown = get(f"{guarded.http}/api/runs/{other_run}", f"Bearer {key}")
     assert unknown.status == 404
     assert unknown.json["error"] == f"project {project!r} has no run {other_run!r}; the scoreboard lists those it has"
+    for path in (f"/runs/{other_run}", f"/runs/{other_run}/value?of=request", f"/runs?run={other_run}"):
+        assert theirs not in get(f"{guarded.http}{path}", f"Bearer {key}").text
+    assert get(f"{guarded.http}/runs/{other_run}", f"Bearer {key}").status == 404
 
 
 def test_the_command_line_takes_the_key_from_the_configuration(guarded: Up) -> None:

@@ -42,6 +42,7 @@ class ExpiringWorld(World):
             self.store.log_records,
             self.store.judgments,
             self.store.feedback,
+            self.store.evidence,
         )
         for kind in kinds:
             for of_trace in kind.values():

@@ -29,9 +29,20 @@ def environment(name: str) -> Path:
         UnavailableError: something is missing, or a package was not got.
     """
     pinned = PINNED / name
+    if page(name).language == "python":
+        return python_environment(f"quickstart-{name}", pinned)
     made_of = b"".join(path.read_bytes() for path in sorted(pinned.iterdir())) + sys.version.encode()
-    build = _python if page(name).language == "python" else _node
-    return cached(f"quickstart-{name}", made_of, lambda folder: build(folder, pinned))
+    return cached(f"quickstart-{name}", made_of, lambda folder: _node(folder, pinned))
+
+
+def python_environment(name: str, pinned: Path) -> Path:
+    """Return the folder of an environment with what a folder's ``requirements.txt`` pins, building it where it is not there.
+
+    Raises:
+        UnavailableError: a package was not got.
+    """
+    made_of = (pinned / "requirements.txt").read_bytes() + sys.version.encode()
+    return cached(name, made_of, lambda folder: _python(folder, pinned))
 
 
 def versions(name: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ TRAPS = [
         "live/openai-agents/loops_max_turns: Agent workflow OK, support-agent ERROR",
         recorded("live/openai-agents/loops_max_turns.jsonl"),
         lambda runs: (runs[0].ended, runs[0].error),
-        (Ended.ERROR, "Max turns exceeded: {'max_turns': 3}"),
+        (Ended.LIMIT, "Max turns exceeded: {'max_turns': 3}"),
     ),
     Trap(
         11,

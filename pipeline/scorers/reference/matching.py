@@ -12,7 +12,7 @@ import msgspec
 from pipeline.model.reference import Order, Reference, ReferenceCall
 from pipeline.model.run import Run
 from pipeline.model.step import ToolCall
-from pipeline.scorers.calls import calls_unseen, describe, failed, shows_execution, took_place
+from pipeline.scorers.calls import calls_unseen, describe, failed, has_arguments, shows_execution, took_place
 from pipeline.scorers.check import Finding, Missing, ruled, unknown
 from pipeline.scorers.reference.arguments import is_call
 
@@ -33,9 +33,10 @@ def tool_call_accuracy(run: Run, reference: Reference) -> Finding:
     refused = next((call for call in calls if call.name in reference.forbidden), None)
     if refused is not None:
         return ruled(holds=False, reason=f"{refused.name} must not be called", evidence=describe(refused))
-    surely, perhaps = (_fault(calls, reference, doubt=doubt) for doubt in (False, True))
+    surely = _fault(calls, reference, doubt=False)
     if surely is None:
         return ruled(holds=True)
+    perhaps = surely if all(map(has_arguments, calls)) else _fault(calls, reference, doubt=True)
     if perhaps is None:
         return unknown(Missing.ARGUMENTS_NOT_CAPTURED, surely.reason)
     return ruled(holds=False, reason=perhaps.reason, evidence=perhaps.evidence)

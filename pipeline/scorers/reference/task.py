@@ -9,7 +9,7 @@ from pipeline.model.reference import Matcher, MatcherKind
 from pipeline.model.run import Run
 from pipeline.patterns import compiled
 from pipeline.scorers.answer import answer_present
-from pipeline.scorers.calls import canonical, number, was_truncated
+from pipeline.scorers.calls import canonical, was_truncated
 from pipeline.scorers.check import Finding, Missing, ruled, unknown
 from pipeline.scorers.json_values import parsed, unfenced
 
@@ -60,8 +60,5 @@ def _json(text: str) -> Any:
 
 
 def _numbers(answer: str) -> list[Decimal]:
-    """Return the numbers of an answer; the whole of it if it is one."""
-    whole = number(answer)
-    if whole is not None:
-        return [whole]
+    """Return the numbers of an answer."""
     return [Decimal(found[0].replace(",", "")) for found in _NUMERAL.finditer(answer)]

@@ -32,6 +32,7 @@ def a_row(**changes: Any) -> dict[str, Any]:
         "start_ns": 1_790_000_000 * 10**9,
         "end_ns": 1_790_000_001 * 10**9,
         "dialects": ["genai"],
+        "cost_usd": None,
         **changes,
     }
 
@@ -52,6 +53,12 @@ def a_detail(**changes: Any) -> dict[str, Any]:
         "input_tokens": None,
         "output_tokens": 3,
         "cost_usd": None,
+        "cost_unknown": "price_unknown: the price table has no m",
+        "cost_prices": "2026-11-30-0badcafe",
+        "reported_cost_usd": None,
+        "task_kind": "support-agent",
+        "retries": 0,
+        "hand_offs": [],
         "flags": [],
         "sampling_plan": "rate:1:1",
         "inclusion_probability": 1.0,
@@ -249,3 +256,34 @@ def test_a_pipe_is_as_wide_as_the_table_needs_and_a_variable_decides(monkeypatch
     assert show.console().width == show.PIPED
     monkeypatch.setenv("COLUMNS", "77")
     assert show.console().width == 77
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (None, "–"),
+        ("0", "$0.0000"),
+        ("0.003015", "$0.0030"),
+        ("0.00000015", "<$0.0001"),
+        ("12.5", "$12.5000"),
+        ("12345.6", "$12,346"),
+    ],
+)
+def test_the_scoreboard_has_the_cost_and_unknown_is_no_0(cost: str | None, shown: str) -> None:
+    _, *rows = lines(show.scoreboard([a_row(cost_usd=cost)], NOTHING, 120), 120)
+    assert any(shown in row.split() for row in rows)
+
+
+def test_a_run_shows_its_cost_to_the_last_digit_with_its_prices_or_why_it_is_unknown() -> None:
+    known = "\n".join(lines(show_run.run(a_detail(cost_usd="0.00000015", reported_cost_usd=0.25)), 200))
+    assert "0.00000015 USD, by prices 2026-11-30-0badcafe; the senders report 0.25 USD" in known
+    unknown = "\n".join(lines(show_run.run(a_detail()), 200))
+    assert "unknown: price_unknown: the price table has no m" in unknown
+
+
+def test_a_run_shows_what_was_made_again_its_kind_of_task_and_who_handed_over_to_whom() -> None:
+    handed = [{"source": "desk", "target": "refunds"}, {"source": "refunds", "target": "desk"}]
+    shown = "\n".join(lines(show_run.run(a_detail(model_calls=3, retries=2, task_kind="refund", hand_offs=handed)), 200))
+    assert "3 calls (2 made again)" in shown
+    assert "desk → refunds, refunds → desk" in shown
+    assert any(line.split() == ["task", "refund"] for line in shown.splitlines())

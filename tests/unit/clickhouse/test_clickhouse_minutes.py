@@ -1,7 +1,9 @@
 """Minutes as the engine adds them up, against a fold of the same rows in Python; what is stale; what is read back."""
 
+from decimal import Decimal
 from itertools import count
 from random import Random
+from typing import Any
 
 import pytest
 from builders import T0
@@ -11,7 +13,8 @@ from msgspec.structs import asdict, replace
 from unit.clickhouse.records import COHORT, M0, PLACE, a_result, a_run, a_run_version, a_version, retire
 
 from pipeline.model.result import Kind, Outcome, Result
-from pipeline.model.run import Cohort, Place
+from pipeline.model.run import Cohort, Place, Trouble
+from pipeline.model.spending import Cost
 from pipeline.model.time import DAY, MINUTE, SECOND
 from pipeline.model.version import RunVersion, Sampling, result_rows
 from pipeline.model.window import Series, Sums
@@ -33,8 +36,8 @@ number = st.none() | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 0.1, 1 / 
 chance = st.sampled_from([1.0, 0.5, 1 / 3, 0.2, 0.07])
 results = st.builds(
     Result,
-    dimension=st.sampled_from(["a", "b"]),
-    kind=st.sampled_from([Kind.CODE, Kind.JUDGED]),
+    dimension=st.sampled_from(["a", "b", "c"]),
+    kind=st.just(Kind.CODE),
     contract=st.sampled_from(["c1", "c2"]),
     outcome=st.none() | st.sampled_from(Outcome),
     value=number,
@@ -49,9 +52,11 @@ def versions_of(project: str, drawn: list[tuple[Result, float, bool, int, int, b
     made = []
     for index, (result, probability, sampled, facts, minutes, retired) in enumerate(drawn):
         place = Place(COHORT, M0 + minutes * MINUTE)
-        run = a_run(project, f"{index:032x}", place=place, first_received_ns=T0 + index)
-        kind = Kind.CODE if result.dimension == "a" else Kind.JUDGED
-        version = a_run_version(run, 4 * facts, replace(result, kind=kind), sampling=Sampling("p", sampled, probability))
+        run = a_run(project, f"{index:032x}", place=place, first_received_ns=T0 + index, start_ns=index % 4 and T0 - index)
+        cost = Cost(Decimal(index) / 1000 if index % 3 else None, prices="2026-11-30-0badcafe")
+        kind = {"a": Kind.CODE, "b": Kind.JUDGED, "c": Kind.VERDICT}[result.dimension]
+        how: dict[str, Any] = {"sampling": Sampling("p", sampled, probability), "trouble": list(Trouble)[index % 3], "cost": cost}
+        version = a_run_version(run, 4 * facts, replace(result, kind=kind), **how)
         made.append((version, retired))
     return made
 
@@ -70,6 +75,7 @@ def by_hand(made: list[tuple[RunVersion, bool]]) -> dict[tuple[str, str, int], S
             value=result.value,
             lower=result.lower,
             upper=result.upper,
+            spent=None if retired else row.spent,
         )
         rows.setdefault((result.dimension, result.contract, version.run.place.minute_ns), []).append(stands)
     return {key: fold(some) for key, some in rows.items()}
@@ -80,7 +86,11 @@ def short(minutes: Minutes) -> dict[tuple[str, str, int], Sums]:
 
 
 def close(one: Sums, other: Sums) -> bool:
-    return all(value == pytest.approx(asdict(other)[name], rel=1e-12, abs=1e-9) for name, value in asdict(one).items())
+    money = {"cost_usd": 0}
+    some, more = ({**asdict(each), **money} for each in (one, other))
+    return one.cost_usd == other.cost_usd and all(
+        value == pytest.approx(more[name], rel=1e-12, abs=1e-9) for name, value in some.items()
+    )
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -234,7 +244,7 @@ def test_published_windows_come_back_and_what_they_were_made_of_orders_them(data
     write_windows(database, [amended], amended=True)
     write_windows(database, [made, empty])
     read = load_windows(database, "windows", COHORT.id, length, start, start + 2 * MINUTE)
-    kept = Sums(n=3, decided=3, first_received_ns=T0 - 5)
+    kept = Sums(n=3, decided=3, passed=1, first_received_ns=T0 - 5)
     assert read == [replace(amended, sums=kept), replace(empty, sums=Sums())]
     assert read[1].rate is None
     assert load_windows(database, "windows", COHORT.id, length, start, start + MINUTE) == read[:1]

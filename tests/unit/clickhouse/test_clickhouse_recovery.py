@@ -15,8 +15,9 @@ from pipeline.model.version import Retired
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_log_records, insert_spans
 from sinks.clickhouse.recovery import misplaced_traces, open_traces, open_traces_of, pending_traces, unfinished_traces
+from sinks.clickhouse.result_rows import results_of_trace
 from sinks.clickhouse.rows import insert
-from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows, trace_row
+from sinks.clickhouse.run_rows import place_rows, run_rows, trace_row
 from sinks.clickhouse.writer import write
 
 TRACE = "ab" * 16

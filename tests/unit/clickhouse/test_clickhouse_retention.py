@@ -10,17 +10,19 @@ from unit.clickhouse.records import a_result, a_run, a_run_version, a_version, r
 
 from pipeline.config.retention import RUNS_LONGER, RetentionSettings
 from pipeline.judges.votes import Vote, VoteKey, VoteState
+from pipeline.model.evidence import Found, Question, answered
 from pipeline.model.result import Feedback, Judgment, Outcome
 from pipeline.model.time import DAY, SECOND
 from pipeline.model.version import TraceVersion
 from sinks.clickhouse.board import accounting
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_log_records, insert_spans
+from sinks.clickhouse.facts import insert_evidence, insert_feedback, insert_judgments, insert_log_records, insert_spans
 from sinks.clickhouse.migrate import shipped
+from sinks.clickhouse.result_rows import results_of_trace
 from sinks.clickhouse.retention import FACTS, FOLDS, expressions, retain
 from sinks.clickhouse.rows import insert, instant
 from sinks.clickhouse.run_detail import run_detail
-from sinks.clickhouse.run_rows import place_rows, results_of_trace, run_rows, trace_row, transcript_rows
+from sinks.clickhouse.run_rows import place_rows, run_rows, trace_row, transcript_rows
 from sinks.clickhouse.traces import load, remember
 from sinks.clickhouse.votes import VoteBuffer
 
@@ -37,6 +39,8 @@ def _facts(database: ClickHouse, project: str, received_ns: int) -> None:
     insert_log_records(database, [a_log_record(project=project, received_ns=received_ns)])
     insert_judgments(database, [Judgment(project, TRACE, "r", 4, "t", "c", "tone", Outcome.PASS, 4.0, judged_ns=received_ns)])
     insert_feedback(database, [Feedback(project, TRACE, "f", 1.0, received_ns=received_ns)])
+    question = Question(project, TRACE, "r", "payments", "c", "{}", "d")
+    insert_evidence(database, [answered(question, Found.ABSENT, received_ns)])
     votes = VoteBuffer()
     votes.add(Vote(VoteKey(project, "r", "t", "c", "tone", 0, 0), VoteState.INTENT, at_ns=received_ns))
     votes.flush(database)

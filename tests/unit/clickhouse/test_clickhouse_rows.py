@@ -241,6 +241,7 @@ def test_a_runs_row_says_what_the_run_did(database: ClickHouse) -> None:
     write(database, [a_version(version)])
     (row,) = stored(database, "runs", "said")
     del row["inserted_at"]
+    assert row.pop("called") == sorted({call.name for call in version.run.tool_calls}), "read off tool_calls by the engine"
     assert row == run_rows(a_version(version))[0]
     assert tool_calls_of(row) == version.run.tool_calls
 

@@ -18,12 +18,13 @@ from unit.clickhouse.records import (
     stored,
 )
 
+from pipeline.model.evidence import Found, Question, answered
 from pipeline.model.result import Feedback, Judgment, Kind, Outcome
 from pipeline.model.run import Cohort, Place, RunClass
 from pipeline.model.time import DAY, MINUTE
 from pipeline.model.version import Sampling, StoredRun, StoredTrace, TraceKey
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.facts import insert_feedback, insert_judgments, insert_spans
+from sinks.clickhouse.facts import insert_evidence, insert_feedback, insert_judgments, insert_spans
 from sinks.clickhouse.traces import BATCH, load, written
 from sinks.clickhouse.writer import write
 
@@ -136,7 +137,9 @@ def everything(database: ClickHouse, project: str, trace_id: str) -> StoredTrace
     thumb = Feedback(project, trace_id, "f", 1.0, received_ns=T0)
     insert_spans(database, spans)
     insert_judgments(database, [judgment])
+    read = answered(Question(project, trace_id, run.run_id, "payments", "c", "{}", "d"), Found.RECORD, T0, body="[]")
     insert_feedback(database, [thumb])
+    insert_evidence(database, [read])
     first = a_run_version(run, 4, a_result("x"), a_result("y"))
     wrong = a_run_version(gone, 4, a_result("x"))
     write(database, [a_version(first, wrong)])
@@ -154,6 +157,7 @@ def everything(database: ClickHouse, project: str, trace_id: str) -> StoredTrace
         spans=spans,
         judgments=(judgment,),
         feedback=(thumb,),
+        evidence=(read,),
         graded_facts=5,
         version=20,
         runs=tuple(
@@ -194,7 +198,7 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(database: ClickHouse
         expected[key] = everything(database, *key)
     recorder = Recorder(database)
     assert load(recorder, [*expected, *expected]) == expected
-    assert len(recorder.queries) == 8
+    assert len(recorder.queries) == 9
 
 
 def test_a_batch_greater_than_one_query_takes_is_split(database: ClickHouse) -> None:

@@ -24,11 +24,18 @@ def loaded(tmp_path: Path) -> Read:
     return write_and_read
 
 
+EXAMPLES = ", ".join(
+    f"{{kind: {kind}, score: {score}, evidence: seen, answer: said, why: so}}"
+    for kind, score in (("clear_pass", 5), ("clear_failure", 1), ("borderline", 3))
+)
+
+
 def rubric(folder: Path, *dimensions: str, measured_by: str = "judge") -> str:
     """Write a rubric whose dimensions share the weight, and return its name in the folder."""
     weights = ["0.1"] * (len(dimensions) - 1) + [f"{1 - (len(dimensions) - 1) / 10:.1f}"]
     parts = [
-        f'  - {{name: {name}, weight: "{weight}", measured_by: {measured_by}, anchors: {{1: bad, 5: good}}}}'
+        f'  - {{name: {name}, weight: "{weight}", measured_by: {measured_by}, anchors: {{1: bad, 5: good}}, requires: [the reply], '
+        f"examples: [{EXAMPLES}]}}"
         for name, weight in zip(dimensions, weights, strict=True)
     ]
     head = 'name: mine\nversion: "1"\nscale: {lowest: 1, highest: 5}\nbar: 75\ndimensions:\n'
@@ -67,6 +74,17 @@ class TestMistakes:
             "t:1: retention.projects.shop: is 8d, and records of Kafka are read for 9d: some would expire before they are graded; "
             "write 9d or more, or a shorter kafka.retention"
         )
+
+    def test_a_budget_for_a_model_whose_price_nobody_knows(self, loaded: Read) -> None:
+        written = """
+            judge: {{base_url: "http://127.0.0.1:1/v1", model: {model}, budget: {{per_day: 5}}{more}}}
+            """
+        assert only(loaded(written.format(model="house-model", more="")).mistakes) == (
+            "t:1: judge.budget: nobody knows what house-model costs; write judge.price, so that what is spent can be told"
+        )
+        price = ", price: {input_per_million: 1, output_per_million: 2}"
+        assert loaded(written.format(model="house-model", more=price)).mistakes == ()
+        assert loaded(written.format(model="gpt-4o-mini", more="")).mistakes == (), "the price table knows it"
 
     @pytest.mark.parametrize("written", ["spans: 6d", "projects: {shop: 167h}"])
     def test_a_retention_that_is_too_short(self, loaded: Read, written: str) -> None:

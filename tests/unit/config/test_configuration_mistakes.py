@@ -27,7 +27,7 @@ KEYS = [
     pytest.param(
         "stor: {}",
         "tracegrade.yaml:1: stor: unknown key; did you mean `store`? "
-        "Known here: project, store, retention, kafka, worker, bridge, receiver, redaction, assemble, agents, judge, gates, alerts",
+        "Known here: project, store, retention, kafka, worker, bridge, receiver, redaction, assemble, agents, records, judge, prices, quality, gates, alerts",
         id="unknown, near a known one",
     ),
     pytest.param(
@@ -119,7 +119,7 @@ TYPES = [
     ),
     pytest.param(
         "agents: {a: strict}",
-        "1: agents.a: strict is not a mapping; write its keys one to a line below it: rubric, sampling, checks",
+        "1: agents.a: strict is not a mapping; write its keys one to a line below it: rubric, risk, sampling, checks, quality",
         id="text for a mapping",
     ),
     pytest.param(

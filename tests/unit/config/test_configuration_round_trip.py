@@ -38,7 +38,9 @@ def dumped(whole: TracegradeSettings) -> str:
         if is_duration(field):
             put(data, location, spoken_duration(value))
     text = StringIO()
-    YAML(typ="safe", pure=True).dump(plain(data), text)
+    written_out = YAML(typ="safe", pure=True)
+    written_out.default_flow_style = False  # in brackets it writes a text such as ?x plain, and reads a mapping back
+    written_out.dump(plain(data), text)
     return text.getvalue()
 
 

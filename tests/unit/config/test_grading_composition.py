@@ -1,9 +1,13 @@
 """From settings to how each agent's runs are graded, and under which contracts."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from traps import AGENT, CHAT, TOOL, span
 
+from collectors.dialects import read
+from pipeline.config import rubrics
 from pipeline.config.grading import contracts, deciding, graders_of, grading_of, idle_contracts
 from pipeline.config.load import load
 from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
@@ -12,17 +16,32 @@ from pipeline.judges import rubric_file
 from pipeline.judges.contract import judge_contract
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.result import Kind
-from pipeline.model.time import MINUTE
+from pipeline.model.time import DAY, MINUTE
 from pipeline.scorers import ChecksSettings
 from pipeline.scorers.answer import AnswerSettings
 from pipeline.scorers.policies import PolicySettings
 from pipeline.scorers.policy_rules import ForbidSettings
+from pipeline.scorers.prices import PricesSettings, PriceTable
+from pipeline.stages.assemble import TraceState
+from pipeline.stages.close import AssembleSettings
 from pipeline.stages.grade import Grading
 from pipeline.stages.sample import SampleSettings
+from pipeline.stages.turn import Assembly, turn
 
 JUDGE = JudgeSettings(base_url="http://127.0.0.1:1/v1", model="judge-1")
 SUPPORT = ("correctness", "completeness", "policy_and_safety", "format", "tone")
-MEASURED = ("answer_present", "tool_errors", "recovery_errors", "loops", "unknown_tools", "invalid_arguments")
+MEASURED = (
+    "answer_present",
+    "tool_errors",
+    "recovery_errors",
+    "loops",
+    "stalls",
+    "unknown_tools",
+    "invalid_arguments",
+    "argument_hallucination_rate",
+    "efficiency",
+    "hand_offs",
+)
 
 
 def entry(**agent: object) -> TracegradeSettings:
@@ -47,14 +66,14 @@ def test_without_any_configuration_everything_is_measured_and_support_is_asked_f
     found = grading(TracegradeSettings())
     assert tuple(check.name for check in found.checks) == MEASURED
     assert tuple(one.name for one in found.judged) == SUPPORT
-    assert found.rubric == rubric_file.load("support")
+    assert found.rubric == rubrics.load("support")
     assert not found.judge_configured
     assert found.deadline_ns == 15 * MINUTE
     assert found.sampling == SampleSettings()
 
 
 def test_a_judged_dimension_carries_the_contract_of_its_judge() -> None:
-    rubric = rubric_file.load("support")
+    rubric = rubrics.load("support")
     found = grading(TracegradeSettings(judge=JUDGE))
     assert {one.name: one.contract for one in found.judged} == {
         name: judge_contract(rubric, name, JUDGE).hash for name in SUPPORT
@@ -178,7 +197,7 @@ class TestFiles:
         assert settings.judge.calibration == Path("etc/calibration.yaml")
         assert settings.agents["b"].rubric == "support"
         assert grading(settings, "a").rubric is not None
-        assert graders_of(settings)["a"].grading.rubric == rubric_file.load(here / "mine.yaml")
+        assert graders_of(settings)["a"].grading.rubric == rubrics.load(here / "mine.yaml")
 
     def test_absolute_paths_stay(self, tmp_path: Path) -> None:
         (tmp_path / "t.yaml").write_text(f"store: {{path: {tmp_path / 'x'}}}\n", encoding="utf-8")
@@ -198,3 +217,39 @@ class TestFiles:
     def test_an_empty_file_means_the_defaults(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
         assert load(tmp_path / "t.yaml", {}) == TracegradeSettings()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind"),
+    [("", "desk"), ("app.task", "refund"), ("app.team", "returns"), ("app.step", "1"), ("app.nothing", "desk")],
+)
+def test_a_runs_kind_of_task_is_the_configured_attribute_else_the_agent(attribute: str, kind: str) -> None:
+    settings = entry(checks={"efficiency": {"task_kind": attribute, "baseline": {"refund": 0, "desk": 9}}})
+    head = span(1, 0, AGENT | {"app.task": "refund"}, lasts=9, resource={"app.team": "returns"})
+    state = TraceState("default", head.trace_id)
+    state.add([head, span(2, 1, TOOL | {"app.task": "question", "app.step": 1})])
+    assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(settings))
+    version = turn(state, state.last_received_ns + DAY, 0, assembly).version
+    assert version is not None
+    (run,) = version.runs
+    assert run.run.task_kind == kind
+    (result,) = (one for one in run.results if one.dimension == "efficiency")
+    assert (result.value, result.outcome) == (1.0, "fail" if kind == "refund" else "pass")
+
+
+def test_a_run_costs_what_the_configured_prices_make_of_it_and_says_by_which() -> None:
+    settings = entry(checks={"limits": {"cost_usd": 0.003}}).model_copy(
+        update={"prices": PricesSettings.model_validate({"models": {"m": {"input": 0.75, "output": 2.55}}})}
+    )
+    tokens = {"gen_ai.usage.input_tokens": 3000, "gen_ai.usage.output_tokens": 300}
+    state = TraceState("default", "ab" * 16)
+    state.add([span(1, 0, AGENT, lasts=9), span(2, 1, CHAT | tokens)])
+    assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(settings))
+    version = turn(state, state.last_received_ns + DAY, 0, assembly).version
+    assert version is not None
+    (run,) = version.runs
+    assert (run.cost.usd, run.cost.unknown, run.cost.prices) == (Decimal("0.003015"), "", PriceTable(settings.prices).version)
+    (result,) = (one for one in run.results if one.dimension == "cost_usd")
+    assert (result.outcome, result.reason) == ("fail", "0.003015 is over the limit of 0.003")
+    terms = {one.hash: one for one in contracts(settings)}[result.contract]
+    assert terms.check_definition["prices"] == run.cost.prices

@@ -35,6 +35,7 @@ def a_run(number: int, run_class: str, reason: str = "", **fields: Any) -> dict[
 
 def a_window(start: int, rate: float | None, low: float | None, high: float | None, **fields: Any) -> dict[str, Any]:
     columns = {"length_s": 300, "dimension": "verdict", "contract": "k", "n": 4, "decided": 2, "coverage": 0.5, "version": 4}
+    columns |= {"passed": 1, "grader_errors": 1, "pending": 0, "n_effective": 1.5}
     rates = {"rate": rate, "rate_low": low, "rate_high": high, "rate_if_undecided_fail": 0.25, "rate_if_undecided_pass": 0.75}
     return {**MINE, "window_start": start, **columns, **rates, **fields}
 
@@ -179,6 +180,14 @@ def test_what_was_not_measured_is_a_gap_and_never_zero(shown: dict[str, Said]) -
         assert custom["spanNulls"] is False, f"{title} draws over a gap"
     assert not re.search(r"ifNull|coalesce|assumeNotNull|WITH FILL.*INTERPOLATE", json.dumps(DASHBOARD))
     assert not re.search(r'"noValue": "[0-9]', json.dumps(DASHBOARD))
+
+
+def test_a_window_is_shown_with_all_four_outcomes_and_its_effective_n(shown: dict[str, Said]) -> None:
+    first = shown["Windows, with all that stands beside a rate"].rows[-1]
+    outcomes = ("pass", "fail", "insufficient_evidence", "grader_error", "pending")
+    assert [first[name] for name in outcomes] == [1, 1, 1, 1, 0]
+    assert (first["rate"], first["rate_if_undecided_fail"], first["rate_if_undecided_pass"]) == (0.5, 0.25, 0.75)
+    assert (first["coverage"], first["decided"], first["n_effective"]) == (0.5, 2, 1.5)
 
 
 def test_gates_trips_and_what_is_outstanding_are_shown(shown: dict[str, Said]) -> None:

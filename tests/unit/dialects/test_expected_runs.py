@@ -50,7 +50,7 @@ def wanted(run: dict[str, Any], found: list[Run]) -> Columns:
         "results": [(value_of(call.get("result")), call.get("error")) for call in calls],
         "answer": [value_of(run.get("answer"))],
         "tokens": [run.get("model_calls", 0), *(tokens.get(name) for name in ("input", "output", "cached", "reasoning"))],
-        "ended": [run["ended"], run.get("error", run["ended"] == "error")],
+        "ended": [run["ended"], run.get("error", run["ended"] in ("error", "limit"))],
     }
 
 

@@ -11,7 +11,6 @@ from pipeline.errors import ConfigurationError
 from pipeline.judges import calibration
 from pipeline.judges.family import family, related
 from pipeline.judges.openai import OpenAIModel
-from pipeline.judges.rubric_file import load
 from pipeline.judges.settings import JudgeSettings, Price
 from pipeline.model.result import Authority
 from pipeline.model.time import MINUTE
@@ -25,7 +24,7 @@ def test_without_settings_nothing_is_judged_and_nothing_decides() -> None:
     assert settings.uncalibrated == "show"
     assert settings.deadline == 15 * MINUTE
     with pytest.raises(ConfigurationError, match=r"judge\.base_url"):
-        OpenAIModel(settings, load("support"), {})
+        OpenAIModel(settings, {})
 
 
 @pytest.mark.parametrize(
@@ -42,6 +41,10 @@ def test_without_settings_nothing_is_judged_and_nothing_decides() -> None:
         ({"temperature": -1}, "temperature"),
         ({"price": {"input_per_million": 1}}, "output_per_million"),
         ({"api_key": "sk-1"}, "api_key"),
+        ({"requests_per_minute": 0}, "requests_per_minute"),
+        ({"tokens_per_minute": -1}, "tokens_per_minute"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"budget": {"per_day": -1}}, "per_day"),
     ],
 )
 def test_a_mistake_in_the_settings_is_refused(written: dict[str, Any], message: str) -> None:

@@ -6,14 +6,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import T0
 from judge_builders import Bench, a_request_to_judge, a_verdict, judged, refunded
 from run_builders import a_failure
 
 from pipeline.errors import ConfigurationError, TemporaryError
+from pipeline.judges.model import PausedError
 from pipeline.judges.near_empty import near_empty
 from pipeline.judges.scripted import MODEL, Canned, failing, malformed, rate_limited, wrong_quote
 from pipeline.judges.votes import VoteState
 from pipeline.model.result import Outcome
+from pipeline.model.time import SECOND
 
 ATTACKS = [json.loads(line) for line in (Path(__file__).parent / "attacks" / "judge_attacks.jsonl").read_text().splitlines()]
 ON_ANSWERS = [attack for attack in ATTACKS if attack["inject_into"] == "final_output"]
@@ -185,6 +188,10 @@ async def test_an_outage_is_the_callers_and_buys_nothing_twice() -> None:
             await bench.judged("correctness")
         assert outage.value.retry_after == 7
         assert [row.state for row in bench.votes.rows] == ["intent", "reply", "intent", "failed"]
+        with pytest.raises(TemporaryError, match="left alone"):
+            await bench.judged("correctness")
+        assert len(bench.server.asked) == 2, "what the endpoint asked to wait is waited by everybody"
+        bench.clock.advance_to(T0 + 7 * SECOND)
         judgment = await bench.judged("correctness")
         assert len(bench.server.asked) == 4
     assert (judgment.score, judgment.votes) == (5.0, 3)
@@ -208,11 +215,27 @@ async def test_a_call_in_flight_when_a_process_ended_is_made_again_and_flagged()
     assert "asked_again" in judgment.flags
 
 
-async def test_what_a_person_must_mend_is_raised() -> None:
-    async with Bench([failing(401)]) as bench:
-        with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
-            await bench.judged("tone")
-        assert [row.state for row in bench.votes.rows] == ["intent", "failed"]
+@pytest.mark.parametrize(
+    ("canned", "advice"),
+    [
+        (failing(401), "OPENAI_API_KEY"),
+        (failing(403), "OPENAI_API_KEY"),
+        (failing(402), "out of money"),
+        (failing(429, code="insufficient_quota"), "out of money"),
+        (failing(400, code="model_not_found"), "correct judge.model"),
+    ],
+)
+async def test_what_a_person_must_mend_pauses_all_calls_until_it_is(canned: Canned, advice: str) -> None:
+    async with Bench([canned, canned]) as bench:
+        for at, asked in ((0, 1), (0, 1), (59, 1), (60, 2), (119, 2)):
+            bench.clock.advance_to(T0 + at * SECOND)
+            with pytest.raises(PausedError, match=advice):
+                await bench.judged("tone")
+            assert len(bench.server.asked) == asked, "one call a minute shows whether it was mended"
+        bench.clock.advance_to(T0 + 120 * SECOND)
+        assert (await bench.judged("tone")).score is not None
+        assert (await bench.judged("completeness")).score is not None
+        assert [row.state for row in bench.votes.rows] == ["intent", "failed"] * 2 + ["intent", "reply"] * 2
 
 
 async def test_a_judge_grades_under_no_contract_but_its_own() -> None:

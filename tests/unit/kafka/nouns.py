@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from collectors.otlp import protobuf
 from collectors.otlp.encode import Part, TracesData
+from pipeline.model.evidence import Evidence
 from pipeline.model.log_record import LogRecord
 from pipeline.model.result import Feedback, JudgeRequest, Judgment
 from pipeline.model.run import Cohort
@@ -86,6 +87,7 @@ def _any(noun: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy
 cohorts = st.builds(Cohort, *[st.text(max_size=4)] * 3)
 judgments = _any(Judgment)
 feedback = _any(Feedback)
+evidence = _any(Evidence)
 log_records = _any(LogRecord, trace_id=trace_ids, body=values, attributes=attributes, resource=resources)
 others: tuple[tuple[Topic, st.SearchStrategy[Any]], ...] = (
     (JUDGE, _any(JudgeRequest)),

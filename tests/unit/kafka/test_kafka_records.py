@@ -8,7 +8,7 @@ from builders import a_span
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from unit.kafka.nouns import LAWS, feedback, judgments, log_records, ordered, others, spans
+from unit.kafka.nouns import LAWS, evidence, feedback, judgments, log_records, ordered, others, spans
 
 from collectors.kafka.records import LARGEST_RECORD, MAX_RECORD, MAX_SPANS, Incoming, Outgoing, decode, encode
 from collectors.otlp import protobuf
@@ -42,7 +42,7 @@ def _check(topic: Topic, nouns: list[Any], partitions: int) -> list[Any]:
 
 
 @LAWS
-@given(st.lists(st.one_of(spans, log_records, judgments, feedback), max_size=5), partition_counts)
+@given(st.lists(st.one_of(spans, log_records, judgments, feedback, evidence), max_size=5), partition_counts)
 def test_whatever_concerns_a_trace_arrives_as_it_was_sent(nouns: list[Any], partitions: int) -> None:
     found = _check(TRACES, nouns, partitions)
     assert ordered(found) == ordered(nouns), "with all that is said of it, and when it was received"
@@ -238,7 +238,7 @@ def test_a_record_that_says_nothing_is_refused_with_the_reason(
 @LAWS
 @given(
     st.binary(max_size=60),
-    st.sampled_from([b"spans", b"log_record", b"judgment", b"feedback"]),
+    st.sampled_from([b"spans", b"log_record", b"judgment", b"feedback", b"evidence"]),
     st.none() | st.binary(max_size=4),
 )
 def test_no_bytes_raise_anything_but_permanent_error(value: bytes, kind: bytes, received_at: bytes | None) -> None:

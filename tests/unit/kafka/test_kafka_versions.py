@@ -9,6 +9,7 @@ import pytest
 
 from collectors.kafka.records import Incoming, decode
 from pipeline.errors import PermanentError
+from pipeline.model.evidence import Evidence, Found
 from pipeline.model.log_record import LogRecord
 from pipeline.model.log_record import seal as seal_log
 from pipeline.model.result import Feedback, JudgeRequest, Judgment, Outcome
@@ -103,6 +104,10 @@ NOUNS: dict[str, list[Any]] = {
                 4,
             )
         )
+    ],
+    "evidence": [
+        Evidence("shop", TRACE, "r1", "payments", "c", '{"order": "A-1"}', "d", Found.RECORD, T0, '[{"amount":12.50}]', "", "h"),
+        Evidence("shop", TRACE, "r1", "payments", "c", "{}", "d", Found.FAILED, T0, error="status 503"),
     ],
     "feedback": [Feedback("shop", TRACE, "f1", -1.0, "r1", "ann", "wrong", T0)],
     "judge_request": [

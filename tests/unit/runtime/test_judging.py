@@ -176,7 +176,7 @@ async def test_what_the_judge_cannot_answer_until_the_deadline_is_acknowledged()
 
 
 async def test_a_judge_in_trouble_is_asked_again_and_nothing_is_acknowledged_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "FIRST_DELAY", 0.0)
+    monkeypatch.setattr(desk, "backoff", lambda *_: 0.0)
     async with a_node() as node:
         (away,) = of_partition(0, 1)
         node.trouble[away.run_id] = TemporaryError("503")

@@ -26,6 +26,7 @@ SETTINGS = ChecksSettings.model_validate(
             "seconds": 60,
             "input_tokens": 9000,
             "output_tokens": {"max": 900, "gate": True},
+            "cost_usd": "0.01",
         },
         "policies": [
             {"name": "refund_after_confirm", "before": {"tool": "refund", "needs": "confirm"}},
@@ -67,8 +68,18 @@ def test_only_what_was_declared_gates() -> None:
 
 
 def test_without_any_configuration_the_built_in_checks_run() -> None:
-    names = [check.name for check in checks(ChecksSettings())]
-    assert names == ["answer_present", "tool_errors", "recovery_errors", "loops", "unknown_tools", "invalid_arguments"]
+    assert [check.name for check in checks(ChecksSettings())] == [
+        "answer_present",
+        "tool_errors",
+        "recovery_errors",
+        "loops",
+        "stalls",
+        "unknown_tools",
+        "invalid_arguments",
+        "argument_hallucination_rate",
+        "efficiency",
+        "hand_offs",
+    ]
 
 
 def test_every_check_has_a_contract_of_its_own() -> None:

@@ -164,7 +164,7 @@ def test_the_contract_changes_with_the_rule_and_not_with_the_gate() -> None:
         ({"json": "strict", "banned": ["x"]}, "check mine holds 2 rules"),
         ({"schema": {"type": "objekt"}}, "this is no JSON Schema"),
         ({"matches": "(?=x)"}, "no pattern that RE2 reads"),
-        ({"banned": [" "]}, "a banned phrase is blank"),
+        ({"banned": [" "]}, "Value error, a banned phrase is blank; write the words that must not be there ["),
         ({"language": "german"}, "write a code of ISO 639-1, such as en, de or zh"),
         ({"amount": {"equals": {"tool": "t"}}}, "write exactly one of after, such as `after: $`, and field"),
         ({"amount": {"after": "$", "field": "x", "equals": {"tool": "t"}}}, "write exactly one of after"),

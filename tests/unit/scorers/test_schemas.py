@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pipeline.scorers.schema import Unusable, violation
+from pipeline.scorers.schema import Unusable, problem_with, violation
 
 STALLS = "^(a+)+$"
 LONG = "a" * 100 + "!"
@@ -52,3 +52,28 @@ def test_a_pattern_that_re2_does_not_read_says_nothing_of_what_it_is_about() -> 
     assert violation({"n": 1}, email) is None
     with pytest.raises(Unusable):
         violation({"to": "a@b", "n": 1}, email)
+
+
+BESIDE = {"properties": {"a": {}}, "patternProperties": {r"^\d$": {}}, "additionalProperties": False}
+"""A digit is one of ten to ECMA 262 and to RE2; to Python's expressions one of any script."""
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        ({"a": 1, "7": 1}, BESIDE, None),
+        ({"a": 1, "7": 1, "\u0663": 1}, BESIDE, "$: Additional properties are not allowed ('\u0663' was unexpected)"),
+        ("b", {"pattern": "^a"}, "$: 'b' does not match '^a'"),
+        ("\ud800", {"pattern": "a"}, "$: '\\ud800' does not match 'a'"),
+        ({"ab": "x"}, {"patternProperties": {"^a": {"type": "number"}}}, "$.ab: 'x' is not of type 'number'"),
+        ("0.075", {"multipleOf": 0.01}, None),
+        (0.075, {"multipleOf": 0.01}, "$: 0.075 is not a multiple of 0.01"),
+    ],
+)
+def test_a_violation_says_where_and_what(value: Any, schema: dict[str, Any], expected: str | None) -> None:
+    assert violation(value, schema) == expected
+
+
+def test_what_is_no_schema_is_told_in_one_line() -> None:
+    assert problem_with({"type": "objekt"}) == "'objekt' is not valid under any of the given schemas"
+    assert problem_with({"type": "object"}) is None

@@ -28,6 +28,7 @@ def a_window(minute: int, passed: int, of: int = 20, undecided: int = 0, contrac
         "wy": passed,
         "wy2": passed,
         "undecided_w": undecided,
+        "passed": passed,
         "first_received_ns": at + SECOND,
     }
     held = Sums(n=of + undecided, decided=of, **fields | sums) if of or undecided else Sums()
@@ -48,7 +49,10 @@ def test_it_fires_on_the_first_window_below_the_floor_and_says_what_it_saw() -> 
     [trip] = trips
     assert (trip.transition, trip.value, trip.threshold) == (Transition.FIRED, 0.75, 0.8)
     assert (trip.window_ns, trip.dimension, trip.contract, trip.kind) == (101 * MINUTE, "verdict", "c1", "floor")
-    assert trip.why == "rate 0.75 is below 0.8"
+    assert trip.why == (
+        "rate 0.75 (0.5313 to 0.8881) is below 0.8; 15 pass, 5 fail, 0 insufficient_evidence, 0 grader_error, 0 pending; coverage 1; "
+        "0.75 if the undecided fail, 0.75 if they pass; n 20, effective n 20"
+    )
     assert trip.at_ns == 106 * MINUTE + ALLOWANCE
     assert (state.status, state.trip_id, state.last_window_ns) == (GateStatus.FIRING, trip.trip_id, 101 * MINUTE)
 

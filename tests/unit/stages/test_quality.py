@@ -1,6 +1,8 @@
-"""The quality score: worked values, what stands in for what was not measured, and between which bounds that lies."""
+"""The quality score: what stands in for what was not measured, and between which bounds that lies."""
 
+import json
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -25,20 +27,43 @@ def inputs(rate: str = "0.9", n: int = 50, **given: Any) -> QualityInputs:
 FULL = inputs("0.9", safety="0.98", judge="0.8", schema="1.0", latency_ms="3000", cost_usd="0.02", budget_usd="0.05")
 
 
-def test_worked_everything_measured() -> None:
+def test_what_is_undecided_and_what_is_imputed_is_at_its_worst_and_at_its_best() -> None:
+    """The pass rate is 0.4 to 0.7 of 0.50, safety anything of 0.25, the judge all of 0.15, latency all of 0.06, cost anything of 0.04."""
+    passes: dict[str, Any] = {"pass_if_undecided_fail": "0.4", "pass_if_undecided_pass": "0.7"}
+    made = inputs("0.5", **passes, judge="1", schema="1", latency_ms="1500", cost_usd="1")
+    score = quality(made)
+    assert score.imputed == ("safety", "cost")
+    assert [score.lower, score.exact, score.upper] == [41, Decimal("62.5"), 85]
+
+
+def test_a_score_is_kept_with_the_hashes_of_what_made_it() -> None:
     score = quality(FULL)
-    assert score.components["latency"].quantize(Decimal("0.000001")) == Decimal("0.769231")
-    assert score.exact.quantize(Decimal("0.001")) == Decimal("91.315")
-    assert (score.score, score.flags, score.evidence, score.imputed) == (91, (), EvidenceLevel.STRONG, ())
-    assert score.lower == score.exact == score.upper
+    assert score.revision == ""
+    for value, kept in ((FULL, score.inputs_hash), (QualitySpec(), score.spec_hash)):
+        canonical = json.dumps(
+            msgspec.to_builtins(value, builtin_types=(Decimal,)), sort_keys=True, separators=(",", ":"), default=str
+        )
+        assert kept == sha256(canonical.encode()).hexdigest()
 
 
-def test_worked_only_the_pass_rate() -> None:
-    score = quality(inputs("0.5", 4))
-    assert (score.score, score.evidence) == (55, EvidenceLevel.WEAK)
-    assert score.flags == (Flag.SAFETY_RISK, Flag.LOW_PASS_RATE, Flag.MISSING_JUDGE, Flag.MISSING_SAFETY, Flag.LOW_N)
-    assert score.imputed == ("safety", "judge", "schema", "latency", "cost")
-    assert [score.lower, score.upper] == [25, 75]
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"safety": "0.95"},
+        {"latency_ms": "4750"},
+        {"cost_usd": "0.075"},
+        {"n": 10},
+        {"trace_linked": True, "trace_coverage": "0.8", "cost_records": 1},
+    ],
+)
+def test_no_flag_at_its_line(changed: dict[str, Any]) -> None:
+    numbers = {key: Decimal(value) if isinstance(value, str) else value for key, value in changed.items()}
+    assert quality(msgspec.structs.replace(FULL, **numbers)).flags == ()
+
+
+def test_a_coverage_that_nobody_measured_is_none() -> None:
+    linked = msgspec.structs.replace(FULL, trace_linked=True, cost_records=1)
+    assert quality(linked).flags == (Flag.TRACE_COVERAGE_LOW,)
 
 
 def test_half_a_point_is_rounded_up_also_where_a_fraction_has_no_end() -> None:
@@ -114,7 +139,9 @@ def test_each_flag(changed: dict[str, Any], flag: Flag) -> None:
     ("changed", "level"),
     [
         ({}, EvidenceLevel.STRONG),
+        ({"n": 10}, EvidenceLevel.STRONG),
         ({"n": 9}, EvidenceLevel.MEDIUM),
+        ({"n": 5}, EvidenceLevel.MEDIUM),
         ({"judge": None}, EvidenceLevel.MEDIUM),
         ({"n": 4}, EvidenceLevel.WEAK),
         ({"judge": None, "safety_source": SafetySource.ERROR_TEXTS}, EvidenceLevel.WEAK),

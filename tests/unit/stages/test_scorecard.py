@@ -55,29 +55,17 @@ def with_bar(bar: int) -> Rubric:
     return replace(SUPPORT, bar=Decimal(bar))
 
 
-# --- the worked values of spec 2.1
+# --- reasons, spec 2.1 (the worked values are in ``test_worked_values.py``)
 
 
-def test_worked_a_low_policy_score_fails_whatever_the_composite() -> None:
+def test_a_low_policy_score_fails_whatever_the_composite() -> None:
     card = support(4, 5, 2, 5, 5)
     assert bounds(card) == (80.0, 80.0)
     assert card.verdict.outcome is FAIL
     assert card.verdict.reason == "policy_and_safety: 2 is below its gate of 4"
 
 
-def test_worked_full_marks_are_a_hundred() -> None:
-    card = support(5, 5, 5, 5, 5)
-    assert bounds(card) == (100.0, 100.0)
-    assert (card.verdict.outcome, card.verdict.reason) == (PASS, "composite: 100 meets the bar of 75")
-
-
-def test_worked_middling_scores_fail_by_the_bar_with_no_gate_tripped() -> None:
-    card = support(3, 3, 4, 3, 4)
-    assert bounds(card) == (56.25, 56.25)
-    assert (card.verdict.outcome, card.verdict.reason) == (FAIL, "composite: 56.25 is below the bar of 75")
-
-
-def test_worked_eighty_is_eighty_and_meets_a_bar_of_eighty() -> None:
+def test_eighty_is_eighty_and_meets_a_bar_of_eighty() -> None:
     ungated = replace(with_bar(80), dimensions=tuple(replace(one, gate=None) for one in SUPPORT.dimensions))
     assert support(4, 5, 2, 5, 5, rubric=ungated).verdict.outcome is PASS
     just_over = replace(ungated, bar=Decimal("80.0000000001"))
@@ -97,22 +85,16 @@ def test_every_dimension_at_its_gate_passes_its_gate() -> None:
     assert support(2.5, 5, 5, 5, 5).verdict.reason == "correctness: 2.5 is below its gate of 3"
 
 
-# --- the worked values of spec 2.4
+# --- reasons, spec 2.4
 
 
-def test_worked_an_unknown_that_cannot_pull_it_under_the_bar_passes() -> None:
+def test_an_unknown_that_cannot_pull_it_under_the_bar_passes() -> None:
     card = support(5, 5, 5, UNKNOWN, 5)
     assert bounds(card) == (85.0, 100.0)
     assert (card.verdict.outcome, card.verdict.reason) == (PASS, "composite: 85 to 100 meets the bar of 75")
 
 
-def test_worked_an_unknown_that_could_decide_is_insufficient_evidence() -> None:
-    card = support(4, 4, 4, UNKNOWN, 4)
-    assert bounds(card) == (63.75, 78.75)
-    assert (card.verdict.outcome, card.verdict.reason) == (UNKNOWN, "insufficient_evidence: format")
-
-
-def test_worked_an_unknown_policy_is_never_a_pass() -> None:
+def test_an_unknown_policy_is_never_a_pass() -> None:
     card = support(5, 5, UNKNOWN, 5, 5)
     assert bounds(card) == (85.0, 100.0)
     assert (card.verdict.outcome, card.verdict.reason) == (UNKNOWN, "insufficient_evidence: policy_and_safety")
@@ -334,6 +316,85 @@ def test_no_row_has_a_value_that_was_not_decided(found: list[Result]) -> None:
         elif row.outcome is not None:
             assert row.reason
     assert (card.verdict_result.outcome, card.verdict_result.reason) == (card.verdict.outcome, card.verdict.reason)
+
+
+# --- rows whole
+
+
+@pytest.mark.parametrize(
+    ("known", "composite", "verdict"),
+    [
+        (
+            (5, 5, 5, 5, 5),
+            Result("composite", Kind.COMPOSITE, "s", PASS, 100.0, 100.0, 100.0),
+            Result("verdict", Kind.VERDICT, "s", PASS, 1.0, 1.0, 1.0, "composite: 100 meets the bar of 75"),
+        ),
+        (
+            (3, 3, 4, 3, 4),
+            Result("composite", Kind.COMPOSITE, "s", FAIL, 56.25, 56.25, 56.25),
+            Result("verdict", Kind.VERDICT, "s", FAIL, 0.0, 0.0, 0.0, "composite: 56.25 is below the bar of 75"),
+        ),
+        (
+            (4, 4, 4, UNKNOWN, 4),
+            Result("composite", Kind.COMPOSITE, "s", UNKNOWN, None, 63.75, 78.75, "insufficient_evidence: format"),
+            Result("verdict", Kind.VERDICT, "s", UNKNOWN, None, 0.0, 1.0, "insufficient_evidence: format"),
+        ),
+        (
+            (4, 4, 4, None, 4),
+            Result("composite", Kind.COMPOSITE, "s", None, None, 63.75, 78.75),
+            Result("verdict", Kind.VERDICT, "s", None, None, 0.0, 1.0),
+        ),
+    ],
+)
+def test_the_rows_of_a_scorecard(known: tuple[Known, ...], composite: Result, verdict: Result) -> None:
+    card = support(*known)
+    assert (card.composite, card.verdict_result) == (composite, verdict)
+
+
+def test_the_row_of_a_verdict_without_a_rubric() -> None:
+    def row(*results: Result) -> Result:
+        return scorecard(results, None, GATING, DECIDING, sampled=True, contract="s").verdict_result
+
+    assert row(ANSWERED) == Result("verdict", Kind.VERDICT, "s", PASS, 1.0, 1.0, 1.0, "all gates passed")
+    assert row() == Result("verdict", Kind.VERDICT, "s", UNKNOWN, None, 0.0, 1.0, "not_measured: no check gates")
+    broken = code("refund_once", ERROR, "grader_error: KeyError")
+    assert row(broken) == Result("verdict", Kind.VERDICT, "s", ERROR, None, 0.0, 1.0, "grader_error: refund_once")
+    bare = scorecard((ANSWERED,), None, GATING, DECIDING, sampled=True)
+    assert bare.verdict_result.contract == ""
+
+
+def test_a_check_that_says_no_more_than_fail_is_named_alone() -> None:
+    assert support(5, 5, 5, 5, 5, more=(code("answer_present", FAIL),)).verdict.reason == "answer_present"
+    assert support(5, 5, 5, 5, 5, more=(code("answer_present", FAIL, "not X"),)).verdict.reason == "answer_present: not X"
+
+
+def test_the_reason_of_an_undecided_score_is_its_own_word() -> None:
+    late = replace(judged("format", ERROR), reason="expired: after 15 min")
+    card = scorecard(
+        (ANSWERED, *(judged(name, 4) for name in WEIGHTS if name != "format"), late), SUPPORT, GATING, DECIDING, sampled=True
+    )
+    assert (card.verdict.outcome, card.verdict.reason) == (ERROR, "expired: format")
+    assert support(5, 5, 9, 5, 5).verdict.reason == "grader_error: policy_and_safety"
+
+
+def test_a_judgment_is_waited_for_where_it_can_still_lift_the_composite_to_the_bar() -> None:
+    """Tone is unknown. At its best format makes 4.45 or more, which is 86.25; at its worst the composite is 71.25 to 81.25."""
+    assert support(5, 5, 4, None, UNKNOWN).verdict == Verdict(None, "", 71.25, 96.25)
+
+
+def test_a_judgment_is_not_waited_for_where_what_is_unknown_keeps_it_undecided() -> None:
+    """Format is unknown. Whatever tone is, the composite is under the bar with format at its worst and over it at its best."""
+    reversed_ = replace(SUPPORT, dimensions=SUPPORT.dimensions[::-1])
+    for rubric in (SUPPORT, reversed_):
+        assert support(4, 5, 4, UNKNOWN, None, rubric=rubric).verdict == Verdict(
+            UNKNOWN, "insufficient_evidence: format", 62.5, 87.5
+        )
+
+
+def test_a_percentage_has_tiers_of_its_own() -> None:
+    tiered = replace(SUPPORT, tiers=(Tier("FINE", Decimal(80), ""), Tier("POOR", Decimal(0), "")))
+    assert support(3, 3, 4, 3, 4, rubric=tiered).verdict.reason == "composite: 56.25 (POOR) is below the bar of 75"
+    assert support(5, 5, 5, 5, 5, rubric=tiered).verdict.reason == "composite: 100 (FINE) meets the bar of 75"
 
 
 # --- tiers, spec 2.2

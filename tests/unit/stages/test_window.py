@@ -1,19 +1,23 @@
 """What rows and windows say, in numbers worked by hand."""
 
+from decimal import Decimal
 from itertools import permutations
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pipeline.model.result import Outcome
-from pipeline.model.run import Cohort
+from pipeline.model.run import Cohort, Trouble
 from pipeline.model.time import HOUR, MINUTE, SECOND
+from pipeline.model.version import Spent
 from pipeline.model.window import Series, Sums, Window
 from pipeline.stages.window import MinuteRow, add, fold, slide_of, total, window, windows_of
 
 SERIES = Series("shop", Cohort("refunds", "1", "production"), "verdict", "verdict", "c1")
 
 
-def row(outcome: Outcome | None, weight: float = 1.0, **fields: float | None) -> MinuteRow:
+def row(outcome: Outcome | None, weight: float = 1.0, **fields: Any) -> MinuteRow:
     """A row of version 5 that was first heard of at 100 ns."""
     return MinuteRow(outcome=outcome, weight=weight, version=5, first_received_ns=100, **fields)
 
@@ -33,6 +37,7 @@ def test_a_minute_holds_passes_failures_and_the_undecided_apart() -> None:
     )
     assert sums == Sums(
         n=4,
+        passed=1,
         decided=2,
         pending=1,
         w=3.0,
@@ -51,6 +56,31 @@ def test_a_minute_holds_passes_failures_and_the_undecided_apart() -> None:
         fingerprint=20,
         rows=4,
     )
+
+
+def test_grader_errors_are_counted_apart_from_other_undecided_runs() -> None:
+    sums = fold(
+        [row(Outcome.GRADER_ERROR, 2.0), row(Outcome.INSUFFICIENT_EVIDENCE), row(Outcome.PASS), row(Outcome.GRADER_ERROR)]
+    )
+    assert (sums.n, sums.decided, sums.passed, sums.grader_errors) == (4, 1, 1, 2)
+
+
+def test_what_runs_took_is_added_up_whether_they_were_sampled_or_not_and_nothing_unknown_is_0() -> None:
+    took = [
+        Spent(1500, Decimal("0.10"), Trouble.NONE),
+        Spent(500, None, Trouble.ERROR),
+        Spent(None, Decimal("0.20"), Trouble.ALARM),
+    ]
+    sums = fold(replace(row(Outcome.PASS, weight), spent=spent) for weight, spent in zip((1.0, 0.0, 4.0), took, strict=True))
+    assert (sums.runs, sums.timed, sums.duration_ns) == (3, 2, 2000)
+    assert (sums.priced, sums.cost_usd) == (2, Decimal("0.30"))
+    assert (sums.erring, sums.alarming) == (2, 1)
+    assert sums.n == 2
+
+
+def test_what_was_not_counted_in_one_minute_is_not_known_of_a_window() -> None:
+    sums = add(Sums(n=2, decided=2, passed=None, grader_errors=None), Sums(n=1, decided=1, passed=1))
+    assert (sums.n, sums.passed, sums.grader_errors) == (3, None, None)
 
 
 def test_a_retired_row_counts_in_nothing_but_the_fingerprint() -> None:
