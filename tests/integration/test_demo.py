@@ -87,7 +87,7 @@ def test_converted_transcripts_are_marked_and_only_they(demo: Demo) -> None:
 def test_it_is_readable_at_a_hundred_columns_and_says_where_to_look_next(demo: Demo) -> None:
     shown = demo.said.out.splitlines()
     head = next(line for line in shown if "verdict" in line)
-    assert head.split() == ["run", "agent", "steps", "tools", "verdict", "first", "reason"]
+    assert head.split() == ["run", "agent", "steps", "cost", "tools", "verdict", "first", "reason"]
     table = shown[shown.index(head) : shown.index(next(line for line in shown if "runs received" in line))]
     assert {line[:8] for line in table if re.match(r"[0-9a-f]{8} ", line)} == {run_id[:8] for run_id in demo.runs}
     assert max(len(line) for line in table) <= 100

@@ -278,7 +278,7 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(tmp_path: Path) -> 
                     shown = get(f"{up.http}/api/runs/{run['run_id']}").json
                     (result,) = [one for one in shown["results"] if one["dimension"] == "refund_is_on_the_account"]
                     told[shown["tool_calls"][0]["arguments"]["order_id"]] = (result["outcome"], result["reason"])
-                printed = tracegrade("run", board["runs"][0]["run_id"], "-c", config).out
+                printed = tracegrade("run", board["runs"][0]["run_id"], "-c", config, environment={"COLUMNS": "200"}).out
                 assert "read 20" in printed
                 assert "payments order=A-" in printed
         finally:
