@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test real faults faults-full check format bench worked mutants held broker screenshots lock clean
+.PHONY: help setup demo up test real faults faults-full worst check format bench worked mutants held broker screenshots lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ up: setup  ## run the embedded pipeline on ./tracegrade-data
 
 # Three processes, whatever the cores: all that need the broker are in one of them, and mostly wait.
 test: $(VENV)/.develop  ## run all tests but the long ones
-	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not real and not faults_full" $(PYTEST)
+	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not real and not faults_full and not worst" $(PYTEST)
 
 real: $(VENV)/.develop  ## run the long tests on real parts, faults among them
 	@$(BIN)/python -m pytest -m real $(PYTEST)
@@ -52,6 +52,9 @@ faults: $(VENV)/.develop  ## kill, freeze, fill and lie to the parts of a cluste
 
 faults-full: $(VENV)/.develop  ## the same with all faults, as often as in a bad week: more than an hour
 	@$(BIN)/python -m pytest -m faults_full -s $(PYTEST)
+
+worst: $(VENV)/.develop  ## send the receiver the worst requests there are, and print how long each takes; ten minutes
+	@$(BIN)/python -m pytest -m worst -s $(PYTEST)
 
 check: $(VENV)/.develop  ## types, lint, layers, sizes
 	@$(BIN)/ruff format --check .
