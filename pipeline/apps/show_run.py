@@ -1,6 +1,7 @@
 """Show a run: what it did, and everything that was said of it, for a terminal or a pipe."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -95,7 +96,7 @@ def _cost(detail: Mapping[str, Any]) -> str:
     known = detail["cost_usd"] is not None
     cost = f"{dollars(detail['cost_usd'])}, by prices {detail['cost_prices']}" if known else f"unknown: {detail['cost_unknown']}"
     reported = detail["reported_cost_usd"]
-    return cost if reported is None else f"{cost}; the senders report {reported:g} USD"
+    return cost if reported is None else f"{cost}; the senders report {dollars(Decimal(repr(reported)))}"
 
 
 def _joined(first: str, second: str | None) -> str:
