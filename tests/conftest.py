@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -89,3 +90,13 @@ def _logs_of_its_own() -> Iterator[None]:
     root = logging.getLogger()
     for handler in [one for one in root.handlers if type(one) is logging.StreamHandler]:  # pytest's own are subclasses
         root.removeHandler(handler)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder from which modules are imported, and forgotten afterwards: other tests call theirs the same."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(f"{tmp_path}/"):
+            del sys.modules[name]

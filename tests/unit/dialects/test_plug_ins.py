@@ -35,11 +35,8 @@ def a_package(folder: Path, module: str, text: str) -> None:
     (installed / "entry_points.txt").write_text(f"[{GROUP}]\nours = {module}:DIALECT\n")
 
 
-def test_an_installed_dialect_reads_its_spans_before_those_that_are_built_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a_package(tmp_path, "plugged_agents", MODULE.format(name="ours", scopes="'pydantic-ai', 'ours'"))
-    monkeypatch.syspath_prepend(tmp_path)
+def test_an_installed_dialect_reads_its_spans_before_those_that_are_built_in(folder: Path) -> None:
+    a_package(folder, "plugged_agents", MODULE.format(name="ours", scopes="'pydantic-ai', 'ours'"))
     reader = plug_ins.installed()
     assert [dialect.name for dialect in reader.dialects] == ["ours", *(dialect.name for dialect in DIALECTS)]
     for scope in ("ours", "pydantic-ai"):
@@ -63,20 +60,16 @@ def test_without_plug_ins_there_is_what_is_built_in() -> None:
         ("markless", MODULE.format(name="ours", scopes=""), r"has no marks, so no span is ever in it"),
     ],
 )
-def test_what_cannot_be_loaded_is_a_sentence(
-    name: str, text: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_loaded_is_a_sentence(name: str, text: str | None, sentence: str, folder: Path) -> None:
     if text is not None:
-        (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+        (folder / f"{name}.py").write_text(text)
     with pytest.raises(ConfigurationError, match=sentence):
         plugged_in([EntryPoint("ours", f"{name}:DIALECT", GROUP)])
 
 
-def test_two_plug_ins_of_one_name_are_told_apart_by_where_they_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_plug_ins_of_one_name_are_told_apart_by_where_they_come_from(folder: Path) -> None:
     for module in ("one_of_two", "two_of_two"):
-        (tmp_path / f"{module}.py").write_text(MODULE.format(name="ours", scopes="'x',"))
-    monkeypatch.syspath_prepend(tmp_path)
+        (folder / f"{module}.py").write_text(MODULE.format(name="ours", scopes="'x',"))
     entries = [EntryPoint("a", "one_of_two:DIALECT", GROUP), EntryPoint("b", "two_of_two:DIALECT", GROUP)]
     with pytest.raises(
         ConfigurationError, match="b = two_of_two:DIALECT is called 'ours', as is one of the dialect a = one_of_two"

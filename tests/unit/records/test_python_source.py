@@ -1,7 +1,5 @@
 """A source of one's own: a module and an entry point; what cannot be used is a sentence at the place where it is written."""
 
-import sys
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -32,16 +30,6 @@ class LedgerSettings(Settings):
 SOURCE = SourcePlugIn("ledger", "Reads our ledger.", read, LedgerSettings, ("order",))
 """
 WRITTEN = {"python": {"use": "ledger", "settings": {"token": "hunter2"}}}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder from which modules are imported, and forgotten afterwards."""
-    monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 def a_package(folder: Path, text: str) -> None:

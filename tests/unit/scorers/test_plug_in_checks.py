@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from itertools import count
@@ -52,16 +52,6 @@ def a_package(folder: Path, module: str, text: str, entry: str = "ours", version
     installed.mkdir()
     (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: {version}\n")
     (installed / "entry_points.txt").write_text(f"[{SCORERS.name}]\n{entry} = {module}:CHECK\n")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder from which modules are imported, and forgotten afterwards."""
-    monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 def plug_in(measure: Callable[[Observed, Any], Any], **fields: Any) -> PlugIn:
