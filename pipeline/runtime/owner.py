@@ -253,9 +253,8 @@ class TraceOwner:
                 touched |= touched_by(made.version)
             requests += made.requests
             if made.questions and self._read is not None:
-                self._read(
-                    made.questions
-                )  # it goes on by itself, and its answers come back as facts: no trace waits for another's
+                # It goes on by itself, and its answers come back as facts: no trace waits for another's.
+                self._read(made.questions)
             if made.wake_at is None:
                 self._let_go(key)
             else:
