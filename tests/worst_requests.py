@@ -163,6 +163,33 @@ WORST: Final[dict[str, Worst]] = (
         "spans with a secret each in JSON": Worst(
             JSON, lambda: in_json(span_in_json(at, attribute_in_json(b"k", _SMALL_SECRETS[at % 4])) for at in range(_MANY))
         ),
+        "attributes with a secret each": Worst(
+            PROTOBUF,
+            lambda: in_protobuf(
+                span(at, *[attribute(b"k%d" % n, _SMALL_SECRETS[n % 4]) for n in range(23)]) for at in range(_MANY)
+            ),
+        ),
+        "values of a list with a secret each": Worst(
+            PROTOBUF, lambda: in_protobuf([span(0, _list(_SMALL_SECRETS[at % 4] for at in range(340_000)))])
+        ),
+        "values of lists with a secret each": Worst(
+            PROTOBUF, lambda: in_protobuf(span(at, _list([b"me@example.com"] * 70)) for at in range(_MANY))
+        ),
+        "numbers of a list and a secret": Worst(
+            PROTOBUF, lambda: in_protobuf([span(0, _numbers(340_000), attribute(b"to", b"me@example.com"))])
+        ),
+        "maps with a secret": Worst(
+            PROTOBUF,
+            lambda: in_protobuf(
+                [
+                    span(
+                        0,
+                        field(9, field(1, b"k") + field(2, field(6, field(1, b"\x0a\x01k") * 390_000))),
+                        attribute(b"me@b.cd", b"v"),
+                    )
+                ]
+            ),
+        ),
         "a resource with a secret": Worst(
             PROTOBUF,
             lambda: field(
@@ -262,6 +289,16 @@ WORST: Final[dict[str, Worst]] = (
         for name in TEXTS
     }
 )
+
+
+def _list(texts: Iterable[bytes]) -> bytes:
+    """Return an attribute that is a list of texts."""
+    return field(9, field(1, b"k") + field(2, field(5, b"".join([field(1, field(1, text)) for text in texts]))))
+
+
+def _numbers(count: int) -> bytes:
+    """Return an attribute that is a list of numbers as large as those of cards."""
+    return field(9, field(1, b"k") + field(2, field(5, field(1, b"\x18" + varint(4_111_111_111_111_112)) * count)))
 
 
 def _deep(index: int) -> bytes:

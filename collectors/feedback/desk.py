@@ -8,7 +8,8 @@ import msgspec
 
 from collectors.feedback.said import Said, fact, read
 from collectors.otlp.status import NotFoundError
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.walk import Counts
 from pipeline.errors import PermanentError
 from pipeline.model.result import Feedback
 from pipeline.model.run import RunAddress

@@ -10,7 +10,8 @@ from collectors.otlp.decoding import Refused
 from collectors.otlp.encode import Part
 from collectors.otlp.passing import PASSED_ON
 from collectors.otlp.signal import Encoding
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.walk import Counts
 from pipeline.model.time import DAY
 
 OLDEST: Final = 400 * DAY

@@ -53,6 +53,7 @@ class Cluster:
             ConfigurationError: the password's environment variable is not set.
         """
         self._brokers = ", ".join(settings.brokers)
+        self._replication = settings.replication
         self.seen_by = f" that {settings.username} may see" if settings.username else ""
         """What a broker does not show a user is, to them, not there."""
         self._heard: list[KafkaError] = []
@@ -90,7 +91,7 @@ class Cluster:
             try:
                 return _answered(ask(), missing)
             except KafkaException as error:
-                if _cause(error).name() not in PASSING or time.monotonic() > until:
+                if not self._passes(_cause(error)) or time.monotonic() > until:
                     raise self.error(_cause(error)) from error
             except TimeoutError as error:
                 raise TemporaryError(f"the brokers of kafka.brokers ({self._brokers}) do not answer") from error
@@ -106,10 +107,14 @@ class Cluster:
             )
         if error.code() < 0:
             return TemporaryError(f"the brokers of kafka.brokers ({self._brokers}) do not answer: {said}")
-        if error.name() in PASSING or error.retriable():
+        if self._passes(error) or error.retriable():
             return TemporaryError(f"the brokers ({self._brokers}) are not ready: {said}")
         hint = "; write a smaller kafka.replication" if error.code() == KafkaError.INVALID_REPLICATION_FACTOR else ""
         return ConfigurationError(f"the brokers ({self._brokers}) refuse what is asked: {said}{hint}")
+
+    def _passes(self, error: KafkaError) -> bool:
+        """A cluster that answers has a broker for one copy: where it says that it has none, it has just started and none is unfenced."""
+        return error.name() in PASSING or (error.code() == KafkaError.INVALID_REPLICATION_FACTOR and self._replication == 1)
 
 
 def _answered(asked: Mapping[str, Future[T]], missing: Container[int]) -> dict[str, T]:

@@ -3,17 +3,19 @@
 A few hundred kilobytes can hold millions of empty spans, each of which would cost more memory than it was sent in (reliability R19, S10).
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from collectors.otlp.body import TooLargeError
 from collectors.otlp.json_mending import mended
 from collectors.otlp.signal import AnySignal, Encoding
-from collectors.otlp.wire import in_snake_case, request_decoder
+from collectors.otlp.wire import Envelope, in_snake_case
 from pipeline.errors import PermanentError
 
 _SMALLEST: Final = 2
@@ -130,21 +132,81 @@ def _check_json(signal: AnySignal, body: bytes, most: int) -> bytes:
     if parts <= most:
         return body
     for envelope in (signal.envelope, in_snake_case(signal.envelope)):
-        body, resources = _resources(request_decoder(envelope), body)
-        scopes = [scope for resource in resources for scope in resource.scopes or ()]
-        if max(len(resources), len(scopes)) > most or sum(len(scope.items or ()) for scope in scopes) > most:
-            raise _too_many(most)
+        body = _counted(envelope, body, most)
     return body
 
 
-def _resources(decoder: Any, body: bytes) -> tuple[bytes, list[Any]]:
-    """Return the resources, and the body in which they can be read; what does not decode is told by what decodes it."""
-    with suppress(msgspec.DecodeError, RecursionError):
-        return body, decoder.decode(body).resources or []
+class _Count:
+    """How many there are so far of a request in JSON; what is made of them while it is decoded counts itself."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._of_kind: Counter[str] = Counter()
+
+    def add(self, kind: str, more: int = 1) -> None:
+        """Take note of more; raise TooLargeError where that is too many."""
+        self._of_kind[kind] += more
+        if self._of_kind[kind] > self._most:
+            raise _too_many(self._most)
+
+
+_count: Final[ContextVar[_Count]] = ContextVar("breadth")
+
+
+class _Object(msgspec.Struct, gc=False):
+    """An item as it should be, of which nothing is read."""
+
+    def __post_init__(self) -> None:
+        _count.get().add("objects")
+
+
+_Item: TypeAlias = _Object | list[msgspec.Raw] | str | int | float | bool | None
+
+
+def _add_scope(scope: Any) -> None:
+    _count.get().add("scopes")
+    _count.get().add("items", len(scope.items or ()))
+
+
+def _add_resource(_: Any) -> None:
+    _count.get().add("resources")
+
+
+@cache
+def _decoder(envelope: Envelope) -> msgspec.json.Decoder[Any]:
+    """Return what reads a request with these keys, and no part of it."""
+    resources, scopes, items = envelope
+    of_scope = msgspec.defstruct(
+        "Scope", [("items", list[_Item] | None, None)], rename={"items": items}, namespace={"__post_init__": _add_scope}, gc=False
+    )
+    of_resource = msgspec.defstruct(
+        "Resource",
+        [("scopes", list[of_scope] | None, None)],  # type: ignore[valid-type]
+        rename={"scopes": scopes},
+        namespace={"__post_init__": _add_resource},
+        gc=False,
+    )
+    request = msgspec.defstruct("Request", [("resources", list[of_resource] | None, None)], rename={"resources": resources})  # type: ignore[valid-type]
+    return msgspec.json.Decoder(request)
+
+
+def _counted(envelope: Envelope, body: bytes, most: int) -> bytes:
+    """Return the body in which they could be counted; what does not decode is told by what decodes it."""
+    if _is_counted(envelope, body, most):
+        return body
     whole = mended(body)
-    with suppress(msgspec.DecodeError, RecursionError):
-        return whole, decoder.decode(whole).resources or []
-    return body, []
+    return whole if _is_counted(envelope, whole, most) else body
+
+
+def _is_counted(envelope: Envelope, body: bytes, most: int) -> bool:
+    token = _count.set(_Count(most))
+    try:
+        _decoder(envelope).decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    finally:
+        _count.reset(token)
+    return True
 
 
 def _too_many(most: int) -> TooLargeError:

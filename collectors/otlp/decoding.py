@@ -9,7 +9,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from collectors.redaction.redactor import Counts
+from collectors.redaction.walk import Counts
 from pipeline.model.span import Attributes
 
 TRACE_ID_SIZE: Final = 16

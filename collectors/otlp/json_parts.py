@@ -12,7 +12,17 @@ from collectors.otlp.decoding import BadSpanError, Group
 from collectors.otlp.json_mending import MAX_OBJECTS, is_too_wide, mended
 from collectors.otlp.mending import MAX_DEPTH, TOO_DEEP
 from collectors.otlp.values import ATTRIBUTE, BYTES, IN_SNAKE_CASE, count
-from collectors.otlp.wire import AnyValue, Envelope, KeyValue, Resource, Scope, in_snake_case, request_decoder, snake_to_camel
+from collectors.otlp.wire import (
+    AnyValue,
+    Envelope,
+    KeyValue,
+    Resource,
+    Scope,
+    in_snake_case,
+    outside_decoder,
+    request_decoder,
+    snake_to_camel,
+)
 from pipeline.errors import PermanentError
 from pipeline.model.span import Attributes, bytes_value
 
@@ -20,6 +30,7 @@ _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 _MAX_INT64: Final = 2**63 - 1
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 _SHOWN: Final = 40
+_EMPTY: Final = re.compile(rb"\s*\{\s*\}\s*")
 
 Whole = TypeVar("Whole")
 
@@ -60,6 +71,21 @@ def _request(body: bytes, envelope: Envelope) -> Any:
         count(len(body) // IN_SNAKE_CASE)
         body = snake_to_camel(body)
     return request_decoder(envelope).decode(body)
+
+
+def strange(body: bytes, envelope: Envelope) -> str:
+    """Return what to tell the sender of an object that holds something, and nothing of a request; empty where nothing is strange.
+
+    An unknown field is no error (O14), and an empty request is none either (O5); so it is a warning (O6).
+    """
+    if _EMPTY.fullmatch(body):
+        return ""
+    try:
+        outside = outside_decoder(envelope).decode(body)
+    except (msgspec.DecodeError, RecursionError):  # it was mended before it was read
+        return ""
+    has_it = outside.camel is not msgspec.UNSET or outside.snake is not msgspec.UNSET
+    return "" if has_it else f"nothing was stored: the body has no {envelope[0]}"
 
 
 def wrapping(envelope: Envelope) -> Callable[[Group[msgspec.Raw]], bytes]:

@@ -29,7 +29,8 @@ from collectors.otlp.decoding import (
 from collectors.otlp.fitting import MEASURED_ABOVE, Loss, fewer_attributes, within
 from collectors.otlp.origins import NOWHERE, Origins
 from collectors.redaction.log_records import LogRedaction
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.walk import Counts
 from pipeline.model.log_record import EVENT_NAME, LogRecord, seal
 from pipeline.model.span import Attributes
 

@@ -75,9 +75,9 @@ def _of_json(raw: msgspec.Raw, origin: Origin) -> LogRecord | None:
 
 
 def _response(reply: Reply) -> ExportLogsServiceResponse:
-    """Return the response; ``partial_success`` is unset where every log record was accepted (O4, O6)."""
+    """Return the response; ``partial_success`` is unset where every log record was accepted and nothing is to be said (O4, O6)."""
     response = ExportLogsServiceResponse()
-    if reply.rejected:
+    if reply.message:
         response.partial_success.rejected_log_records = reply.rejected
         response.partial_success.error_message = reply.message
     return response

@@ -21,7 +21,8 @@ from collectors.otlp.signal import Encoding, Signal
 from collectors.otlp.span_decoding import SpanReader, check_event, check_link, check_span
 from collectors.otlp.traces import TRACES
 from collectors.otlp.values import ATTRIBUTE, EVENT, count
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.walk import Counts
 from pipeline.model.span import TRUNCATED_FIELDS, Span
 
 _SMALL: Final = MAX_SPAN // MEASURED_ABOVE

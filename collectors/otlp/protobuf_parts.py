@@ -122,9 +122,11 @@ def value(some: AnyValue, depth: int = 0) -> Any:  # noqa: PLR0911 - one return 
             if depth == MAX_DEPTH:
                 return TOO_DEEP
             count(len(some.array_value.values))
-            # Long lists are of numbers, an embedding's; as above, to ask which kind each is takes three times as long.
+            # Long lists are of numbers, an embedding's, or of texts; as above, to ask which kind each is takes three times as long.
             return [
-                number if (number := item.double_value) and isfinite(number) else value(item, depth + 1)
+                number
+                if (number := item.double_value) and isfinite(number)
+                else item.string_value or item.int_value or value(item, depth + 1)
                 for item in some.array_value.values
             ]
         case "kvlist_value":

@@ -10,11 +10,13 @@ from collectors.otlp.body import TooLargeError
 from collectors.otlp.breadth import check_breadth
 from collectors.otlp.decoding import Decoded, Refused
 from collectors.otlp.in_flight import Hold, InFlight
+from collectors.otlp.json_parts import strange
 from collectors.otlp.keys import Keys
 from collectors.otlp.quota import Quotas
 from collectors.otlp.signal import AnySignal, Encoding, ItemStore, Reply
 from collectors.otlp.values import at_most
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.walk import Counts
 from pipeline.config.receiver import MEBIBYTE, ReceiverSettings
 from pipeline.errors import PermanentError, TemporaryError
 
@@ -168,7 +170,8 @@ class Receiver:
             self._on_refused(project, signal, encoding, refused)
         self._on_received(signal, read)
         self._on_redacted(read.redacted)
-        return Reply(read.rejected, read.message)
+        nothing = encoding is Encoding.JSON and not (accepted or read.rejected or read.ignored)
+        return Reply(read.rejected, strange(body, signal.envelope) if nothing else read.message)
 
     def _read(self, signal: AnySignal, body: bytes, encoding: Encoding, project: str, received_ns: int) -> Decoded[Any]:
         with at_most(self.settings.max_values):

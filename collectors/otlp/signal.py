@@ -27,7 +27,7 @@ class Encoding(StrEnum):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a sender hears of a request that was stored: how many items were refused for good, and why."""
+    """What a sender hears of a request that was stored: how many items were refused for good, and why; with none, a warning (O6)."""
 
     rejected: int = 0
     message: str = ""

@@ -19,8 +19,9 @@ from collectors.otlp.decoding import (
 )
 from collectors.otlp.fitting import fewer, fitted
 from collectors.otlp.origins import NOWHERE, Origins
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
 from collectors.redaction.spans import RequestRedaction
+from collectors.redaction.walk import Counts
 from pipeline.model.span import TRUNCATED_FIELDS, Attributes, Event, Link, Span, seal
 
 _NO_TRACE: Final = bytes(TRACE_ID_SIZE)

@@ -10,9 +10,9 @@ from pipeline.model.span import Span
 
 
 def _response(reply: Reply) -> ExportTraceServiceResponse:
-    """Return the response; ``partial_success`` is unset where every span was accepted (O4, O6)."""
+    """Return the response; ``partial_success`` is unset where every span was accepted and nothing is to be said (O4, O6)."""
     response = ExportTraceServiceResponse()
-    if reply.rejected:
+    if reply.message:
         response.partial_success.rejected_spans = reply.rejected
         response.partial_success.error_message = reply.message
     return response

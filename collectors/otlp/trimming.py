@@ -3,6 +3,7 @@
 Both walks step over fields without reading what is in them (reliability R19, S11). They are for large messages: no other can be so wide.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -32,6 +33,10 @@ _LENGTH: Final = 2
 _VARINT_GOES_ON: Final = 0x80
 _SHORT: Final = {0: 0, _LENGTH: 1}
 """Kinds of fields that have one byte more, or as many as that byte says."""
+_SCALARS: Final = {0x10: 2, 0x18: 2, 0x21: 9}
+"""Bytes of a value that is a bool, a whole number below 128 or a double, by its tag."""
+_LARGER: Final = re.compile(rb"\x18[\x80-\xff]{1,9}[\x00-\x7f]")
+"""Any other whole number."""
 _STEPPED: Final = 2
 """Fields that are stepped over in the time that it takes to make one value."""
 
@@ -103,10 +108,21 @@ def _values(raw: bytes, fields: Fields) -> int:
                 tag, size, at = header(raw, at)
             inner = known.get(tag >> 3)
             if size and inner is not None and depth < _DEEPEST:
-                waiting.append((at, at + size, inner, depth + 1))
+                if _is_scalar(raw, at, size, inner):
+                    found += 1
+                else:
+                    waiting.append((at, at + size, inner, depth + 1))
             at += size
     count(found // _STEPPED)
     return found
+
+
+def _is_scalar(raw: bytes, at: int, size: int, known: Fields) -> bool:
+    """Whether a message is one number or one short text, which nearly every value is: nothing in it needs to be stepped over."""
+    tag, length = raw[at], raw[at + 1]
+    if tag & 7 == _LENGTH:
+        return length < _VARINT_GOES_ON and size == length + 2 and known.get(tag >> 3) is None
+    return _SCALARS.get(tag) == size or _LARGER.fullmatch(raw, at, at + size) is not None
 
 
 def header(raw: bytes, at: int) -> tuple[int, int, int]:

@@ -142,6 +142,14 @@ def request_decoder(envelope: Envelope) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(request)
 
 
+@cache
+def outside_decoder(envelope: Envelope) -> msgspec.json.Decoder[Any]:
+    """Return what reads of an object only whether it has the first of these keys, however it is written; ``UNSET`` where it has not."""
+    camel, snake = envelope[0], in_snake_case(envelope)[0]
+    fields = [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in ("camel", "snake")]
+    return msgspec.json.Decoder(msgspec.defstruct("Outside", fields, rename={"camel": camel, "snake": snake}))
+
+
 def in_snake_case(envelope: Envelope) -> Envelope:
     """Return the keys as some senders write them, which OTLP forbids; read all the same (O13)."""
     resources, scopes, items = (

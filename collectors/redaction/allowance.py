@@ -6,19 +6,27 @@ Work is counted and not timed: the same request is redacted in the same way on e
 import sys
 from typing import Final
 
-REQUEST: Final = 60_000_000
-"""Units for one request. A unit is a hundred-millionth of a second or less, on a machine of today."""
-BYTE: Final = 1
-"""Units for each byte that one finder looks through."""
-READ_BYTE: Final = 1
-"""Units for each byte of what may be JSON and is read as that first."""
-FOUND: Final = 1500
+REQUEST: Final = 250_000_000
+"""Units for one request. A unit is a nanosecond or less, on a machine of today."""
+OVERDRAFT: Final = 150_000_000
+"""Units beyond the end, for what is done in any case: to see which texts are suspicious."""
+BYTE: Final = 2
+"""Units for each byte that one finder, or the search for what may be there, looks through."""
+READ_BYTE: Final = 4
+"""Units for each byte of JSON that is read."""
+READ_VALUE: Final = 300
+"""Units for each value of JSON that is read, and may be written again."""
+ESCAPE: Final = 1500
+"""Units for each escape that is opened in text."""
+FOUND: Final = 6000
 """Units for what is found, whether it is kept or turns out to be something else."""
-TEXT: Final = 500
-"""Units for a text that is looked at alone, or for some together, however short they are."""
-TOGETHER: Final = 50
+TEXT: Final = 4000
+"""Units for some texts that are looked at together, or for one alone, however short they are."""
+TOGETHER: Final = 200
 """Units for each value or name that is looked at together with others."""
-SUSPECT: Final = 3500
+SEEN: Final = 3500
+"""Units for each of these that turns out to be suspicious."""
+SUSPECT: Final = 9000
 """Units for a text in which something may be."""
 
 
@@ -40,9 +48,11 @@ class Allowance:
             raise SpentError
         self._left -= units
 
-    def charge(self, units: int) -> None:
-        """Take so many units for what is done in any case."""
+    def overdraw(self, units: int) -> None:
+        """Take so many units also where fewer are left; raise SpentError where the overdraft does not suffice."""
         self._left -= units
+        if self._left < -OVERDRAFT:
+            raise SpentError
 
 
 UNLIMITED: Final = Allowance(sys.maxsize)

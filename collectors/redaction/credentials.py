@@ -26,7 +26,7 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
-from collectors.redaction.finder import NUMBERS, START, Finder, pattern, several, shortened
+from collectors.redaction.finder import BEFORE_TOKEN, NUMBERS, START, Finder, pattern, several, shortened
 from pipeline.config.redaction import Detector
 from pipeline.patterns import Region
 
@@ -51,10 +51,10 @@ _PLUGINS: Final[dict[Detector, type[RegexBasedDetector]]] = {
     Detector.TWILIO: TwilioKeyDetector,
 }
 _HINTS: Final = {
-    Detector.ARTIFACTORY: r"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}",
+    Detector.ARTIFACTORY: rf"{BEFORE_TOKEN}(?:AKC[a-zA-Z0-9]{{10}}|AP[0-9A-F][a-zA-Z0-9]{{8}})",
     Detector.AWS: r"(?:A3T[0-9A-Z]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{8}|[\"'](?:\\*[0-9A-Za-z/+]){40}\\*[\"']",
     Detector.AZURE: r"AccountKey=",
-    Detector.BASIC_AUTH: r"[^\s@]@[^\s@]",
+    Detector.BASIC_AUTH: r"/[^\s/@]*:[^\s/]+@",
     Detector.DISCORD: r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}",
     Detector.MAILCHIMP: r"[0-9a-z]-us[0-9]",
     Detector.NPM: r"_authToken",
@@ -63,10 +63,6 @@ _HINTS: Final = {
     Detector.TELEGRAM: r"\d{8}:[0-9A-Za-z_-]{8}",
 }
 """Where a pattern has quotes or slashes, which JSON may escape; or begins with what any text may have, and says later what it is."""
-_IN_BYTES: Final = {
-    Detector.BASIC_AUTH: r"/[^\s/@]*:[^\s/]+@",
-}
-"""Among other bytes a character can have four of them, and half of all requests have an ``@`` in an id."""
 _FAMILY: Final = {Detector.AWS: NUMBERS, Detector.BASIC_AUTH: NUMBERS}
 """Whose hints count, or look for an ``@`` as those of e-mail addresses do."""
 _SECRET_GROUP: Final = {(Detector.AWS, 1): (1,), (Detector.BASIC_AUTH, 0): (1,), (Detector.NPM, 0): (1,)}
@@ -108,7 +104,7 @@ def credentials() -> Iterator[Finder]:
     for name, plugin in _PLUGINS.items():
         found = [_of_library(name, place, one) for place, one in enumerate(plugin().denylist)]
         if name is Detector.BASIC_AUTH:
-            more = pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], in_bytes=_IN_BYTES[name], groups=(1,), family=_FAMILY[name])
+            more = pattern(name, _PASSWORD_IN_URL, hint=_HINTS[name], groups=(1,), family=_FAMILY[name])
             found.insert(0, more)
         yield several(name, found)
     providers = rf"{START}({'|'.join(_PROVIDERS)})"
@@ -127,8 +123,7 @@ def _of_library(name: Detector, place: int, its: re.Pattern[str]) -> Finder:
             name, f"{START}({bounded[1]})", hint=hint or shortened(bounded[1]), groups=(1,), keep=_has_digit, whole=True
         )
     written = f"(?i){text}" if its.flags & re.IGNORECASE else text
-    in_bytes, family = _IN_BYTES.get(name, ""), _FAMILY.get(name, "")
-    return pattern(name, written, hint=hint, in_bytes=in_bytes, groups=groups, whole=True, family=family)
+    return pattern(name, written, hint=hint, groups=groups, whole=True, family=_FAMILY.get(name, ""))
 
 
 def _has_digit(raw: bytes, start: int, end: int) -> bool:

@@ -13,6 +13,8 @@ Keep: TypeAlias = Callable[[bytes, int, int], bool]
 
 START: Final = r"(?:^|[^A-Za-z0-9_]|\\[nrt]|\\u[0-9A-Fa-f]{4})"
 """The place before a word: also behind an escape, as JSON writes it."""
+BEFORE_TOKEN: Final = r"(?:^|[^A-Za-z0-9_]|\\u[0-9A-Fa-f]{4})[A-Za-z0-9_]?"
+"""The same for a hint: what may look like a character of a word is an escape's letter, or a length in a message."""
 NUMBERS: Final = "numbers"
 RULES: Final = "rules"
 """Families of finders; most are of none."""

@@ -9,13 +9,16 @@ _ESCAPED: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _NEEDED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+def may_be_json(text: str) -> bool:
+    """Whether text begins as an object or an array does."""
+    return text.lstrip().startswith(("{", "["))
+
+
 def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
-    """Return JSON in which ``redact`` has replaced values; None where the text is no object and no array in JSON.
+    """Return JSON in which ``redact`` has replaced values; None where the text is no JSON after all.
 
     Of what stands outside of texts the spelling may change: spaces, ``1.50`` and ``1.5``, a key that stands twice.
     """
-    if not text.lstrip().startswith(("{", "[")):
-        return None
     try:
         value = json.loads(text)
         clean = redact(value)

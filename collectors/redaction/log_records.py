@@ -4,8 +4,9 @@ from collections import Counter
 
 import msgspec
 
-from collectors.redaction.redactor import Counts
-from collectors.redaction.spans import RequestRedaction, flagged_attributes, texts_of
+from collectors.redaction.spans import RequestRedaction, flagged_attributes
+from collectors.redaction.texts import texts_in, texts_of
+from collectors.redaction.walk import Counts
 from pipeline.model.log_record import LogRecord
 
 
@@ -16,15 +17,15 @@ class LogRedaction(RequestRedaction):
         """Return a record of the last origin, redacted, not sealed; the same object where there was nothing to redact."""
         if self._redactor is None:
             return record
-        inside: Counts = Counter(self.of_origin)
-        if self._redactor.suspects([record.event_name, *texts_of(record.attributes), *texts_of({"body": record.body})]):
-            found: Counts = Counter()
+        inside: Counts = Counter()
+        walk = self._redactor.look([record.event_name, *texts_of(record.attributes), *texts_in(record.body)], inside)
+        if walk is not None:
             record = msgspec.structs.replace(
                 record,
-                event_name=self._redactor.text(record.event_name, found),
-                body=self._redactor.value(record.body, found),
-                attributes=self._redactor.attributes(record.attributes, found),
+                event_name=walk.text(record.event_name),
+                body=walk.value(record.body),
+                attributes=walk.attributes(record.attributes),
             )
-            self.counts.update(found)
-            inside.update(found)
+            self.counts.update(inside)
+        inside.update(self.of_origin)
         return msgspec.structs.replace(record, attributes=flagged_attributes(record.attributes, inside)) if inside else record

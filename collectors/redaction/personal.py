@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stdnum import iban, luhn
+from stdnum.iso7064 import mod_97_10
 
 from collectors.redaction.finder import NUMBERS, Finder, pattern
 from pipeline.config.redaction import Detector
@@ -55,7 +56,11 @@ _ISSUERS: Final[tuple[tuple[int, int, range], ...]] = (
     (6759, 6763, range(13, 20)),
     (60, 60, range(16, 17)),  # RuPay
 )
+_PREFIXES: Final = range(1, 5)
+_LENGTHS: Final = {str(prefix): lengths for first, last, lengths in _ISSUERS for prefix in range(first, last + 1)}
+"""How many digits a card has that begins with these."""
 _VISA: Final = (13, 16, 19)
+_SPACE: Final = re.compile(rb"[ -]")
 
 _IBAN: Final = r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?"
 _AN_IBAN: Final = r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2} ?[A-Z0-9]{3}"
@@ -75,7 +80,7 @@ def _is_address(raw: bytes, start: int, end: int) -> bool:
 
 def _is_card(raw: bytes, start: int, end: int) -> bool:
     """Whether digits stand alone, begin as an issuer's and check. A part of a longer number, of an id or of a decimal does not."""
-    before, number = raw[max(0, start - 2) : start], re.sub(rb"[ -]", b"", raw[start:end]).decode()
+    before, number = raw[max(0, start - 2) : start], _SPACE.sub(b"", raw[start:end]).decode()
     if (_BEFORE.search(before) and not _ESCAPE_BEFORE.search(before)) or _AFTER.match(raw, end):
         return False
     return _of_issuer(number) and bool(luhn.is_valid(number))
@@ -84,10 +89,7 @@ def _is_card(raw: bytes, start: int, end: int) -> bool:
 def _of_issuer(number: str) -> bool:
     if number.startswith("4") and len(number) not in _VISA:
         return False
-    return (
-        any(first <= int(number[: len(str(first))]) <= last and len(number) in lengths for first, last, lengths in _ISSUERS)
-        and len(set(number)) > 1
-    )
+    return any(len(number) in _LENGTHS.get(number[:size], ()) for size in _PREFIXES) and len(set(number)) > 1
 
 
 def _accounts() -> Finder:
@@ -100,9 +102,16 @@ def _accounts() -> Finder:
                 continue
             # A word in capitals behind it looks like a part of it.
             cut = end
-            while cut - start >= _SHORTEST_IBAN and not iban.is_valid(raw[start:cut].decode(), check_country=False):
+            while cut - start >= _SHORTEST_IBAN and not _checks(raw[start:cut]):
                 cut = raw.rfind(b" ", start, cut)
+                yield start, start
             if cut - start >= _SHORTEST_IBAN:
                 yield start, cut
 
     return Finder(Detector.IBAN, (_AN_IBAN,), find, (_AN_IBAN,), NUMBERS)
+
+
+def _checks(raw: bytes) -> bool:
+    """Whether this is an account: by its check digits first, as to look up its country takes five times as long."""
+    number = raw.decode().replace(" ", "")
+    return mod_97_10.is_valid(number[4:] + number[:4]) and iban.is_valid(number, check_country=False)

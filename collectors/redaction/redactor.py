@@ -1,30 +1,36 @@
 """The redactor: text and attribute values in, the same out, without what must not be stored."""
 
-from base64 import b64decode
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from collectors.redaction.allowance import READ_BYTE, SUSPECT, TEXT, TOGETHER, UNLIMITED, Allowance, SpentError
+from collectors.redaction.allowance import (
+    ESCAPE,
+    READ_BYTE,
+    READ_VALUE,
+    SUSPECT,
+    TEXT,
+    TOGETHER,
+    UNLIMITED,
+    Allowance,
+    SpentError,
+)
 from collectors.redaction.finder import Finder
-from collectors.redaction.json_text import redact_json, unescaped
-from collectors.redaction.names import NAME_HINT, NAME_IN_BYTES, is_count, names_a_secret
+from collectors.redaction.hints import bytes_of, joined
+from collectors.redaction.json_text import may_be_json, redact_json, unescaped
+from collectors.redaction.names import NAME_HINT, NAME_IN_BYTES
 from collectors.redaction.otlp_bytes import named_in
-from collectors.redaction.scan import Found, Scan, bytes_of, whole_escapes
-from pipeline.config.redaction import FAILED, Detector
+from collectors.redaction.scan import Found, Scan, whole_escapes
+from collectors.redaction.texts import texts_in, texts_of
+from collectors.redaction.walk import Counts, NameRules, Walk
+from pipeline.config.redaction import FAILED
 from pipeline.model.span import Attributes
 from pipeline.patterns import escaped
 
-LARGE: Final = 10**8
-"""From here on a whole number is read as text is: a card's number can be one."""
 _DEPTH: Final = 8
 """JSON inside of JSON is opened so often."""
 _PASSES: Final = 4
-_BYTES: Final = "bytesValue"
-
-Counts: TypeAlias = Counter[str]
-"""How often something was replaced, by detector or rule; what could not be redacted is under :data:`FAILED`."""
 
 
 class Redactor:
@@ -50,10 +56,9 @@ class Redactor:
         ``by_name`` says whether names such as ``password`` tell of secrets, ``whole`` which rules take whole values, by the values' names,
         and ``under`` who redacts the values under some names. With ``rules`` finders may be patterns of users.
         """
-        self._by_name: Final = by_name
-        self._whole: Final = whole or {}
         self._under = under or {}
-        names = [escaped(name) for name in (*self._whole, *self._under)]
+        self._names = NameRules(by_name, whole or {}, self._under)
+        names = [escaped(name) for name in (*self._names.whole, *self._names.under)]
         hints = [rf"(?m)^{name}$|\"{name}\\*\"" for name in names]
         self._scan: Final = Scan(
             finders,
@@ -67,121 +72,88 @@ class Redactor:
         own = copy(self)
         own._allowance = shared = allowance or Allowance()  # noqa: SLF001 - of its own class
         own._under = {name: one.for_request(shared) for name, one in self._under.items()}  # noqa: SLF001
+        own._names = self._names._replace(under=own._under)  # noqa: SLF001
         return own
 
     def suspects(self, texts: Sequence[str]) -> bool:
         """Whether there may be anything to replace in any of these texts: one quick pass, and where it says no nothing else is needed."""
-        return self._scan.suspects(bytes_of("\n".join(texts)))
+        return self._scan.suspects(joined(texts))
 
     def suspects_message(self, raw: bytes) -> bool:
         """Whether there may be anything to replace in a message of protobuf: one quick pass over its bytes, without reading it."""
         return self._scan.suspects_message(raw)
 
-    def text(self, text: str, counts: Counts, depth: int = 0) -> str:
+    def text(self, text: str, counts: Counts) -> str:
         """Return text without secrets. JSON stays JSON; one for which a detector raises, or the allowance ends, is replaced whole."""
-        if not text:
-            return text
-        if self.suspects((text,)):
-            return self._suspicious(text, counts, depth)
-        self._work(TEXT * bool(depth), depth)
-        return text
-
-    def _suspicious(self, text: str, counts: Counts, depth: int) -> str:
-        try:
-            self._allowance.take(SUSPECT + len(text) * READ_BYTE)
-            inside: Counts = Counter()
-            as_json = redact_json(text, lambda value: self.value(value, inside, depth + 1)) if depth < _DEPTH else None
-            if as_json is not None:
-                counts.update(inside)
-                return as_json
-            return self._plain(text, counts)
-        except RecursionError:
-            raise
-        except SpentError:
-            if depth:
-                raise  # of half-read JSON nothing is kept
-            counts[FAILED] += 1
-            return FAILED
-        except Exception:  # noqa: BLE001 - whatever a detector raises must neither lose the span nor let the value pass
-            counts[FAILED] += 1
-            return FAILED
+        return self._suspicious(text, counts, 0) if text and self.suspects((text,)) else text
 
     def value(self, value: Any, counts: Counts, depth: int = 0) -> Any:
         """Return the value of an attribute without secrets, however deep they are."""
-        kind = type(value)
-        if kind is str:
-            return self.text(value, counts, depth)
-        if kind is dict:
-            raw = bytes_in(value)
-            return self.attributes(value, counts, depth) if raw is None else self._of_bytes(value, raw, counts)
-        if kind is list:
-            clean = self._list(value, counts, depth)
-            return value if _same(clean, value) else clean
-        if kind is int and not -LARGE < value < LARGE:
-            written = str(value)
-            said = self.text(written, counts, depth)
-            return value if said is written else said
-        return value
+        walk = self.look(texts_in(value), counts, depth)
+        return value if walk is None else walk.value(value)
 
-    def attributes(self, attributes: Attributes, counts: Counts, depth: int = 0) -> Attributes:
+    def attributes(self, attributes: Attributes, counts: Counts) -> Attributes:
         """Return attributes without secrets in their names or values."""
-        plain = [name for name, value in attributes.items() if type(value) is str and self._is_plain(name)]
-        # Together, as to look at a few short texts takes as long as to look at one.
-        texts_of_all = self._texts([*attributes, *[attributes[name] for name in plain]], counts, depth)
-        names = dict(zip(attributes, texts_of_all[: len(attributes)], strict=True))
-        texts = dict(zip(plain, texts_of_all[len(attributes) :], strict=True))
-        values = {
-            name: texts[name] if name in texts else self._value_of(name, value, counts, depth)
-            for name, value in attributes.items()
-        }
-        if all(name is clean for name, clean in names.items()):
-            return attributes if _same(values.values(), attributes.values()) else values
-        clean: Attributes = {}
-        taken: defaultdict[str, int] = defaultdict(lambda: 1)
-        # Two names may have become one; which of them is the second must not depend on the order they came in.
-        for name in sorted(names):
-            free = names[name]
-            while free in clean:
-                taken[names[name]] += 1
-                free = f"{names[name]} {taken[names[name]]}"
-            clean[free] = values[name]
-        return clean
+        walk = self.look(texts_of(attributes), counts)
+        return attributes if walk is None else walk.attributes(attributes)
+
+    def look(self, texts: Sequence[str], counts: Counts, depth: int = 0) -> Walk | None:
+        """Look at all texts of some values together, and return what goes through those; None where there is nothing to replace."""
+        suspicious: frozenset[str] | None = None
+        try:
+            if depth:
+                self._allowance.take(TEXT + len(texts) * TOGETHER)
+            places = self._scan.suspicious(texts, self._allowance)
+            if not places:
+                return None
+            if not depth:
+                self._allowance.overdraw(TEXT + len(texts) * TOGETHER)
+            suspicious = frozenset([texts[place] for place in places if texts[place]])
+        except SpentError:
+            if depth:
+                raise  # of half-read JSON nothing is kept
+        return Walk(suspicious, self._suspicious, self._names, counts, depth)
 
     def mask(self, raw: bytes) -> bytes:
         """Return bytes that nobody can read as anything, with what looks like a secret overwritten in its place: the length is kept."""
         masked = bytearray(raw)
         try:
             regions = [(one.start, one.end) for one in self._scan.find(raw, allowance=Allowance())]
-            regions += named_in(raw) if self._by_name else ()
+            regions += named_in(raw) if self._names.by_name else ()
         except Exception:  # noqa: BLE001 - as for text: what cannot be looked through is not kept
             regions = [(0, len(raw))]
         for start, end in regions:
             masked[start:end] = b"*" * (end - start)
         return bytes(masked)
 
-    def _list(self, values: list[Any], counts: Counts, depth: int) -> list[Any]:
-        if all(type(one) is str for one in values):
-            return self._texts(values, counts, depth)
-        self._work(len(values) * TOGETHER, depth)
-        return [self.value(one, counts, depth) for one in values]
+    def _suspicious(self, text: str, counts: Counts, depth: int) -> str:
+        try:
+            self._allowance.take(SUSPECT)
+            as_json = self._in_json(text, counts, depth) if depth < _DEPTH and may_be_json(text) else None
+            return self._plain(text, counts) if as_json is None else as_json
+        except RecursionError:
+            raise
+        except SpentError:
+            if depth:
+                raise
+            counts[FAILED] += 1
+            return FAILED
+        except Exception:  # noqa: BLE001 - whatever a detector raises must neither lose the span nor let the value pass
+            counts[FAILED] += 1
+            return FAILED
 
-    def _texts(self, texts: list[str], counts: Counts, depth: int) -> list[str]:
-        """Return texts without secrets."""
-        self._work(TEXT + len(texts) * TOGETHER, depth)
-        clean = list(texts)
-        for place in self._scan.suspicious(texts):
-            clean[place] = self._suspicious(texts[place], counts, depth)
+    def _in_json(self, text: str, counts: Counts, depth: int) -> str | None:
+        """Return JSON without secrets; None where the text is none."""
+        self._allowance.take(len(text) * READ_BYTE + text.count(",") * READ_VALUE)
+        inside: Counts = Counter()
+        clean = redact_json(text, lambda value: self.value(value, inside, depth + 1))
+        if clean is not None:
+            counts.update(inside)
         return clean
-
-    def _work(self, units: int, depth: int) -> None:
-        """Take note of work; within JSON it is given up where that was enough, as nothing of half-read JSON is kept."""
-        if depth:
-            self._allowance.take(units)
-        else:
-            self._allowance.charge(units)
 
     def _plain(self, text: str, counts: Counts) -> str:
         """Return text that is no JSON, or not all of it, without secrets."""
+        self._allowance.take(text.count("\\u") * ESCAPE)
         raw = bytes_of(unescaped(text))
         clean = text
         # What was replaced can make something else found, by rules that match markers.
@@ -192,55 +164,6 @@ class Redactor:
             raw = _replaced(raw, found, counts)
             clean = raw.decode("utf-8", "surrogatepass")
         return clean
-
-    def _is_plain(self, name: str) -> bool:
-        return self._rule_of(name) is None and name not in self._under
-
-    def _rule_of(self, name: str) -> str | None:
-        rule = self._whole.get(name)
-        return Detector.SECRET_NAME if rule is None and self._by_name and names_a_secret(name) else rule
-
-    def _value_of(self, name: str, value: Any, counts: Counts, depth: int) -> Any:
-        rule = self._rule_of(name)
-        if rule is None:
-            return self._under.get(name, self).value(value, counts, depth)
-        marker = f"[redacted:{rule}]"
-        if value is None or isinstance(value, bool) or value in ("", [], {}, marker, FAILED) or is_count(name, value):
-            return value
-        counts[rule] += 1
-        return marker
-
-    def _of_bytes(self, value: Attributes, raw: bytes, counts: Counts) -> Any:
-        """Return bytes as they are, or a marker in place of all of them."""
-        text = text_of(raw)
-        inside: Counts = Counter()
-        if self.text(text, inside) is text:
-            return value
-        counts.update(inside)
-        return FAILED if FAILED in inside else f"[redacted:{next(iter(inside))}]"
-
-
-def bytes_in(value: Attributes) -> bytes | None:
-    """Return the bytes of an attribute that is bytes; None where it only looks like one."""
-    text = value.get(_BYTES)
-    if len(value) != 1 or not isinstance(text, str):
-        return None
-    try:
-        return b64decode(text, validate=True)
-    except ValueError:
-        return None
-
-
-def text_of(raw: bytes) -> str:
-    """Return bytes as text, whatever they are."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
-def _same(some: Any, others: Any) -> bool:
-    return all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _replaced(raw: bytes, found: Sequence[Found], counts: Counts) -> bytes:

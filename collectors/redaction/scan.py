@@ -3,14 +3,13 @@
 import re
 from base64 import b64decode, urlsafe_b64decode
 from binascii import Error as Base64Error
-from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from collectors.redaction.allowance import BYTE, FOUND, TEXT, UNLIMITED, Allowance
 from collectors.redaction.finder import NUMBERS, Finder
+from collectors.redaction.hints import Hints, bytes_of, joined
 from pipeline.patterns import AnyOf, PatternSet, Region
 
 ESCAPE: Final = r"\\u00[0-7]"
@@ -54,41 +53,6 @@ class Found(NamedTuple):
     name: str
 
 
-class Hints:
-    """What is looked for first: a pass for each family of patterns, and only until something is found.
-
-    In one pass for all of them the automaton would need a state for each pair of counts, of digits that may be a card's and of letters that
-    may be a key's, and random text would be ten times as slow to look through.
-    """
-
-    def __init__(self, hints: Iterable[tuple[str, str | bytes]]) -> None:
-        """Take each with its family."""
-        of_family: defaultdict[str, dict[Any, None]] = defaultdict(dict)
-        for family, hint in hints:
-            of_family[family][hint] = None
-        # The families with fewer patterns first: where they are found nobody asks for the others.
-        self._families: Final = [AnyOf(list(some)) for some in sorted(of_family.values(), key=len)]
-
-    def are_in(self, raw: bytes) -> bool:
-        """Whether one of them is found."""
-        return any(family.where(raw) for family in self._families)
-
-    def whose_texts(self, raw: bytes, begins: Callable[[], Sequence[int]]) -> set[int]:
-        """Return the places of the texts in which one may be found, where those are joined by a character each and begin there."""
-        found: set[int] = set()
-        regions = [family.where(raw) for family in self._families]
-        starts = begins() if any(regions) else ()
-        for family, region in zip(self._families, regions, strict=True):
-            place = 0
-            while region is not None:
-                first, last = (max(bisect_right(starts, at) - 1, place) for at in (region[0] + 1, region[1] - 1))
-                found.update(range(min(first, last), last + 1))
-                place = last + 1
-                # From the character before it on: what a pattern asks to stand before a word may be that.
-                region = family.where(raw, starts[place] - 1) if place < len(starts) else None  # noqa: PLW2901 - the next one
-        return found
-
-
 class Scan:
     """Looks for everything in one pass, and only for what may be there again."""
 
@@ -129,14 +93,21 @@ class Scan:
             return True
         return self._through_escapes and b"\\" in raw and any(map(self._hints.are_in, _opened(raw)))
 
-    def suspicious(self, texts: Sequence[str]) -> set[int]:
-        """Return the places of the texts in which there may be anything to replace: they are looked at together."""
-        raw = bytes_of("\n".join(texts))
-        if len(texts) == 1:
-            return {0} if self.suspects(raw) else set()
-        found = self._hints.whose_texts(raw, lambda: _begins(texts, len(raw)))
-        if self._through_escapes and b"\\" in raw:
-            found.update(place for place, text in enumerate(texts) if place not in found and self.suspects(bytes_of(text)))
+    def suspicious(self, texts: Sequence[str], allowance: Allowance = UNLIMITED) -> set[int]:
+        """Return the places of the texts in which there may be anything to replace: they are looked at together.
+
+        Raises:
+            SpentError: the allowance, overdrawn, does not suffice for so many.
+        """
+        found = self._hints.whose_texts(texts, allowance)
+        if self._through_escapes:
+            raw = joined(texts)
+            if b"\\" in raw and any(map(self._hints.are_in, _opened(raw))):
+                for place, text in enumerate(texts):
+                    if place not in found and "\\" in text:
+                        allowance.overdraw(TEXT)
+                        if self.suspects(bytes_of(text)):
+                            found.add(place)
         return found
 
     def suspects_message(self, raw: bytes) -> bool:
@@ -150,27 +121,29 @@ class Scan:
         Raises:
             SpentError: the allowance does not suffice.
         """
-        regions: Iterable[Found] = chain.from_iterable(
-            self._found_by(self._finders[place], raw, allowance)
-            for place in sorted(
-                {place for hints, places in self._whose for hint in hints.found_in(raw) for place in places[hint]}
-            )
-        )
-        if depth < _BASE64_DEPTH:
+        found: list[Found] = []
+        allowance.take(len(raw) * BYTE * (1 + len(self._whose)))
+        for place in sorted(
+            {
+                place
+                for family, hints, places in self._whose
+                if self._hints.may_be_in(family, raw)
+                for hint in hints.found_in(raw)
+                for place in places[hint]
+            }
+        ):
+            finder = self._finders[place]
             allowance.take(len(raw) * BYTE)
-            if _BASE64_OF_TEXT.where(raw):
-                regions = chain(regions, self._in_base64(raw, depth, allowance))
-        # Of two that find the same, the finder that comes first is the more special.
-        found = list(_merged(sorted(regions, key=lambda one: (one.start, -one.end))))
+            for start, end in finder.find(raw):
+                allowance.take(FOUND)
+                if start < end:
+                    found.append(Found(start, end, finder.name))
+        if depth < _BASE64_DEPTH and _BASE64_OF_TEXT.where(raw):
+            found += self._in_base64(raw, depth, allowance)
+        if len(found) > 1:
+            # Of two that find the same, the finder that comes first is the more special.
+            found = list(_merged(sorted(found, key=lambda one: (one.start, -one.end))))
         return list(_without_markers(raw, found)) if found and b"[red" in raw else found
-
-    @staticmethod
-    def _found_by(finder: Finder, raw: bytes, allowance: Allowance) -> Iterator[Found]:
-        allowance.take(len(raw) * BYTE)
-        for start, end in finder.find(raw):
-            allowance.take(FOUND)
-            if start < end:
-                yield Found(start, end, finder.name)
 
     def _in_base64(self, raw: bytes, depth: int, allowance: Allowance) -> Iterator[Found]:
         """Yield runs of base64 that say something that is to be replaced."""
@@ -185,24 +158,13 @@ class Scan:
                 yield Found(run.start(), run.end(), inside[0].name)
 
 
-def _by_family(finders: Sequence[Finder]) -> list[tuple[PatternSet, list[list[int]]]]:
+def _by_family(finders: Sequence[Finder]) -> list[tuple[str, PatternSet, list[list[int]]]]:
     """Return the hints of each family, and the places of the finders that each of them is of."""
     of_family: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, one in enumerate(finders):
         for hint in one.hints:
             of_family[one.family][hint].append(place)
-    return [(PatternSet(list(some)), list(some.values())) for some in of_family.values()]
-
-
-def _begins(texts: Sequence[str], size: int) -> list[int]:
-    """Return where each text begins in all of them as bytes, which have this size."""
-    sizes = map(len, texts if size == sum(map(len, texts)) + len(texts) - 1 else map(bytes_of, texts))
-    return list(accumulate((1 + size for size in sizes), initial=0))[:-1]
-
-
-def bytes_of(text: str) -> bytes:
-    """Return text as it is searched, with whatever is no Unicode in it."""
-    return text.encode("utf-8", "surrogatepass")
+    return [(family, PatternSet(list(some)), list(some.values())) for family, some in of_family.items()]
 
 
 def _opened(raw: bytes) -> tuple[bytes, bytes]:

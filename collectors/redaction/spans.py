@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from collectors.redaction.redactor import LARGE, Counts, Redactor, bytes_in, text_of
+from collectors.redaction.redactor import Redactor
+from collectors.redaction.texts import add_texts, texts_of
+from collectors.redaction.walk import Counts, Walk
 from pipeline.config.redaction import FAILED
 from pipeline.model.span import Attributes, Event, Link, Span
 
@@ -31,9 +33,9 @@ class RequestRedaction:
         if self._redactor is None:
             return resource, name, version
         self.of_origin = Counter()
-        if self._redactor.suspects([*texts_of(resource), name, version]):
-            resource = self._redactor.attributes(resource, self.of_origin)
-            name, version = (self._redactor.text(text, self.of_origin) for text in scope)
+        walk = self._redactor.look([*texts_of(resource), name, version], self.of_origin)
+        if walk is not None:
+            resource, name, version = walk.attributes(resource), walk.text(name), walk.text(version)
             self.counts.update(self.of_origin)
         return resource, name, version
 
@@ -47,15 +49,18 @@ def redact_span(redactor: Redactor, span: Span, counts: Counts, of_origin: Count
 
     The resource and the scope are those of many spans: redact them once, and say what was found there with ``of_origin``.
     """
-    if not (redactor.suspects(_texts(span)) or of_origin):
-        return span  # nearly every span
     inside: Counts = Counter()
-    clean = _walked(redactor, span, inside)
-    if inside:
-        span = clean
-        counts.update(inside)
-    inside.update(of_origin or {})
-    return msgspec.structs.replace(span, attributes=flagged_attributes(span.attributes, inside)) if inside else span
+    walk = redactor.look(_texts(span), inside)
+    if walk is None and not of_origin:
+        return span  # nearly every span
+    fields = _walked(walk, span) if walk is not None else {}
+    counts.update(inside)
+    if of_origin:
+        inside.update(of_origin)
+    if not inside:
+        return span
+    fields["attributes"] = flagged_attributes(fields.get("attributes", span.attributes), inside)
+    return msgspec.structs.replace(span, **fields)
 
 
 def flagged_attributes(attributes: Attributes, counts: Counts) -> Attributes:
@@ -65,55 +70,30 @@ def flagged_attributes(attributes: Attributes, counts: Counts) -> Attributes:
     return {**attributes, **{name: count for name, count in flags.items() if count}}
 
 
-def _walked(redactor: Redactor, span: Span, counts: Counts) -> Span:
-    return msgspec.structs.replace(
-        span,
-        name=redactor.text(span.name, counts),
-        status_message=redactor.text(span.status_message, counts),
-        trace_state=redactor.text(span.trace_state, counts),
-        attributes=redactor.attributes(span.attributes, counts),
-        events=tuple(
-            [
-                Event(redactor.text(event.name, counts), event.time_ns, redactor.attributes(event.attributes, counts))
-                for event in span.events
-            ]
-        ),
-        links=tuple([Link(link.trace_id, link.span_id, redactor.attributes(link.attributes, counts)) for link in span.links]),
-    )
+def _walked(walk: Walk, span: Span) -> dict[str, Any]:
+    """Return the fields in which there may be something, without secrets."""
+    fields: dict[str, Any] = {
+        "name": walk.text(span.name),
+        "status_message": walk.text(span.status_message),
+        "trace_state": walk.text(span.trace_state),
+        "attributes": walk.attributes(span.attributes),
+    }
+    if span.events:
+        fields["events"] = tuple(
+            [Event(walk.text(event.name), event.time_ns, walk.attributes(event.attributes)) for event in span.events]
+        )
+    if span.links:
+        fields["links"] = tuple([Link(link.trace_id, link.span_id, walk.attributes(link.attributes)) for link in span.links])
+    return fields
 
 
 def _texts(span: Span) -> list[str]:
     """Return all text of a span, which is quicker to search together."""
     texts = [span.name, span.status_message, span.trace_state]
-    _gather(span.attributes, texts)
+    add_texts(span.attributes, texts)
     for event in span.events:
         texts.append(event.name)
-        _gather(event.attributes, texts)
+        add_texts(event.attributes, texts)
     for link in span.links:
-        _gather(link.attributes, texts)
+        add_texts(link.attributes, texts)
     return texts
-
-
-def texts_of(attributes: Attributes) -> list[str]:
-    """Return all text of attributes: names, and values however deep."""
-    texts: list[str] = []
-    _gather(attributes, texts)
-    return texts
-
-
-def _gather(attributes: Attributes, texts: list[str]) -> None:
-    texts += attributes
-    # Nearly every attribute is text.
-    texts += [value if type(value) is str else _text_in(value) for value in attributes.values()]
-
-
-def _text_in(value: Any) -> str:
-    kind = type(value)
-    if kind is int:
-        return "" if -LARGE < value < LARGE else str(value)
-    if kind is dict:
-        raw = bytes_in(value)
-        return "\n".join(texts_of(value)) if raw is None else text_of(raw)
-    if kind is list:
-        return "\n".join([item if type(item) is str else _text_in(item) for item in value])
-    return ""

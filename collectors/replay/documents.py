@@ -1,5 +1,6 @@
 """Files as JSON documents: one a line, or one that fills the file. A file of lines is never held whole."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -9,6 +10,11 @@ import msgspec
 from pipeline.errors import ConfigurationError
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+"""How files begin that no line can be read from; what they come to decompressed, nobody knows before."""
+_PLACE: Final = re.compile(r"\(byte (\d+)\)")
+_CUT: Final = "truncated"
+"""What msgspec says of JSON that ends too early."""
 
 
 class Document(NamedTuple):
@@ -32,8 +38,9 @@ def documents(path: Path) -> Iterator[Document]:
 
 
 def _documents(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    if file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
-        file.seek(0)
+    head = file.read(4)
+    _refuse_other_than_text(path, head)
+    file.seek(len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0)
     start = file.tell()
     first = True
     for line, text in enumerate(file, start=1):
@@ -43,7 +50,8 @@ def _documents(path: Path, file: IO[bytes]) -> Iterator[Document]:
             value = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if not first:
-                raise ConfigurationError(f"{path}, line {line} is not JSON: {error}") from error
+                what = "is cut off" if _CUT in str(error) else "is not JSON"
+                raise ConfigurationError(f"{path}, line {line} {what}: {error}") from error
             break
         first = False
         yield Document(value, line)
@@ -54,7 +62,33 @@ def _documents(path: Path, file: IO[bytes]) -> Iterator[Document]:
 
 
 def _whole(path: Path, file: IO[bytes]) -> Document:
+    text = file.read()
     try:
-        return Document(msgspec.json.decode(file.read()), 1)
+        return Document(msgspec.json.decode(text), 1)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is neither JSON nor one JSON document a line: {error}") from error
+        what = f"{path} is neither JSON nor one JSON document a line: {_where(text, error)}{error}"
+        raise ConfigurationError(what) from error
+
+
+def _where(text: bytes, error: Exception) -> str:
+    """Return the line that msgspec complains of, as far as it says."""
+    if _CUT in str(error):
+        return f"line {_line(text, len(text.rstrip()))} is cut off: "
+    try:
+        text.decode()
+    except UnicodeDecodeError as broken:
+        return f"line {_line(text, broken.start)}: "
+    found = _PLACE.search(str(error))
+    return f"line {_line(text, int(found[1]))}: " if found is not None else ""
+
+
+def _line(text: bytes, at: int) -> int:
+    return text.count(b"\n", 0, at) + 1
+
+
+def _refuse_other_than_text(path: Path, head: bytes) -> None:
+    for magic, kind in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise ConfigurationError(f"{path} is compressed ({kind}); decompress it first")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:  # JSON has no NUL, and UTF-16 one beside each letter of it
+        raise ConfigurationError(f"{path} is not UTF-8 but UTF-16 or binary; save it as UTF-8")

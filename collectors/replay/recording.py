@@ -17,6 +17,7 @@ from collectors.replay.wire import spans_in
 from pipeline.errors import ConfigurationError
 
 _SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
+_LOOKED_FOR: Final = f"files whose names end in {', '.join(_SUFFIXES)}"
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -42,12 +43,17 @@ def read(paths: Sequence[Path]) -> Iterator[Recording]:
     """Yield a recording per file, in the order given; of a folder those below it whose names end in .json, .jsonl or .ndjson, by name.
 
     Raises:
-        ConfigurationError: a path is missing, a file is broken, or a file that was named holds nothing of a known shape.
+        ConfigurationError: a path is missing, a folder has no such file, a file is broken, or a file that was named holds nothing of a known shape.
             In a folder, such a file is skipped.
     """
     for path in paths:
         if path.is_dir():
-            yield from (_recording(file, named=False) for file in _files(path))
+            files = _files(path)
+            if not files:
+                raise ConfigurationError(
+                    f"there are no recorded traces in {path}: {_LOOKED_FOR} are looked for, in folders below it too"
+                )
+            yield from (_recording(file, named=False) for file in files)
         elif path.exists():
             yield _recording(path, named=True)
         else:
@@ -97,6 +103,8 @@ def _why(sources: dict[str, Shape], passed_over: list[str]) -> str:
 
 
 def _unknown(document: Any) -> str:
+    if document == {}:
+        return "an empty object"
     if isinstance(document, dict):
         keys = ", ".join(sorted(map(str, document))[:6])
         return f"an object of unknown shape (its keys: {keys})"

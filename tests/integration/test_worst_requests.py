@@ -1,7 +1,7 @@
 """Every worst request there is, over real connections to a process of its own: each is answered within a second of the clock.
 
-Those that are not, today, are named below, and held to ten. Each goes one way to each process, the ways by turns. Alone on the machine:
-`make worst` runs one at a time, and prints the table.
+Those that may not be, today, are named below, and held to three. Each goes one way to each process, the ways by turns. Alone on the machine:
+`make worst` runs one at a time, and prints the table, with the CPU time that the process took until it had answered.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ pytestmark = pytest.mark.worst
 ROOT: Final = Path(__file__).parents[2]
 PLACES: Final = ("up", "collector")
 WITHIN_S: Final = 1.0
-SLOW_S: Final = 10.0
-SLOW: Final = re.compile(r"secret|, 16,000 values$|, one value$")
-"""64 MiB of texts, and a secret in each of as many spans as are read: 1 to 4 s were seen."""
+SLOW_S: Final = 3.0
+SLOW: Final = re.compile(r"secret each|records with secrets|names of secrets|and a secret$|, 16,000 values$")
+"""64 MiB of thousands of texts, and secrets in as many spans or values as are read."""
 TRIES: Final = 3
 """A machine may be busy with something else for once; what is too slow is so each time."""
 ANSWERED: Final = {"ok", "invalid", "too large"}
@@ -110,24 +110,24 @@ def _worked(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _answered(address: Address, worst: Worst, body: bytes, way: str, within: float) -> tuple[float, str]:
-    """Return the time, the best of three where the first is too long, and what was answered."""
+async def _answered(address: Address, worst: Worst, body: bytes, way: str, within: float) -> tuple[float, float, str]:
+    """Return the time and the CPU time, the best of three where the first is too long, and what was answered."""
     send, compress, compression = _ways(worst)[way]
-    sent, best, outcome = compress(body), float("inf"), ""
+    sent, best, outcome = compress(body), (float("inf"), 0.0), ""
     for _ in range(TRIES):
         await _idle(address.pid)
         outcome = "retry"
         while outcome == "retry":  # the one before is being folded, or its memory is not free yet
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), _worked(address.pid)
             outcome = await send(address.grpc if send is _over_grpc else address.http, worst, sent, compression)
-            took = time.perf_counter() - began
+            took, worked = time.perf_counter() - began, _worked(address.pid) - worked
             if outcome == "retry":
                 assert took < within
                 await asyncio.sleep(0.2)
-        best = min(best, took)
-        if best < within:
+        best = min(best, (took, worked))
+        if took < within:
             break
-    return best, outcome
+    return *best, outcome
 
 
 @lru_cache(maxsize=1)
@@ -143,7 +143,7 @@ async def test_the_worst_is_answered_in_time(name: str, where: str, request: pyt
     ways = list(_ways(worst))
     way = ways[(list(WORST).index(name) + PLACES.index(where)) % len(ways)]
     within = SLOW_S if SLOW.search(name) else WITHIN_S
-    took, outcome = await _answered(address, worst, body, way, within)
-    print(f"  {name:44} {len(body) / 2**20:5.1f} MiB  {where:9} {way:10} {took:5.2f} s  {outcome}")  # noqa: T201 - the table
+    took, worked, outcome = await _answered(address, worst, body, way, within)
+    print(f"  {name:44} {len(body) / 2**20:5.1f} MiB  {where:9} {way:10} {took:5.2f} s ({worked:4.2f} of CPU)  {outcome}")  # noqa: T201 - the table
     assert outcome in ANSWERED
     assert took < within, f"{way}: {took:.2f} s"

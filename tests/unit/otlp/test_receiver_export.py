@@ -10,6 +10,7 @@ from unit.otlp.wire_forms import as_json, request, wire_span
 from collectors.otlp import protobuf
 from collectors.otlp.decoding import Decoded
 from collectors.otlp.keys import Keys
+from collectors.otlp.logs import LOGS
 from collectors.otlp.receiver import Receiver
 from collectors.otlp.signal import AnySignal, Encoding, Reply
 from collectors.otlp.traces import TRACES
@@ -61,6 +62,31 @@ async def test_a_request_without_acceptable_spans_does_not_trouble_the_store() -
         await receiver.export(TRACES, request(wire_span(trace_id=b"x")).SerializeToString(), Encoding.PROTOBUF, "shop")
     ).rejected == 1
     assert events.seen == ["count 0 0", "count 0 1"]
+
+
+@pytest.mark.parametrize(
+    ("signal", "body", "missing"),
+    [
+        (TRACES, b'{"foo":1}', "resourceSpans"),
+        (TRACES, b'{"trace":{"resourceSpans":[]}}', "resourceSpans"),
+        (TRACES, b'{"resourceLogs":[]}', "resourceSpans"),
+        (LOGS, b'{"resourceSpans":[]}', "resourceLogs"),
+        # An empty request succeeds, also with a field that nobody knows (O5, O14).
+        (TRACES, b" { } ", ""),
+        (TRACES, b'{"resourceSpans":[]}', ""),
+        (TRACES, b'{"resourceSpans":null,"foo":1}', ""),
+        (TRACES, b'{"resource_spans":[{"scope_spans":[]}]}', ""),
+    ],
+)
+async def test_an_object_with_nothing_of_a_request_in_it_is_answered_with_a_warning(
+    signal: AnySignal, body: bytes, missing: str
+) -> None:
+    """Reliability O6: no rejected span, and a message."""
+    reply = await Receiver({}, lambda: 7, Keys({}, "shop")).export(signal, body, Encoding.JSON, "shop")
+    assert reply == Reply(0, f"nothing was stored: the body has no {missing}" if missing else "")
+    response: Any = signal.response(reply)
+    assert response.HasField("partial_success") is bool(missing)
+    assert response.partial_success.error_message == reply.message
 
 
 @pytest.mark.parametrize("failure", [TemporaryError("down"), PermanentError("never")], ids=str)

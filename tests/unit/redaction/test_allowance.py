@@ -1,14 +1,17 @@
 """The allowance of a request: what it suffices for is redacted, and what is suspicious beyond it is replaced whole and said to be."""
 
+import json
 from collections import Counter
 
 import pytest
+from builders import a_span
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from unit.otlp.wire_forms import text, wire_span
 
-from collectors.redaction.allowance import FOUND, SUSPECT, UNLIMITED, Allowance, SpentError
+from collectors.redaction.allowance import ESCAPE, FOUND, OVERDRAFT, SEEN, SUSPECT, UNLIMITED, Allowance, SpentError
 from collectors.redaction.configured import made_of
 from collectors.redaction.redactor import Redactor
+from collectors.redaction.spans import RequestRedaction
 from pipeline.config.redaction import FAILED, RedactionSettings
 
 REDACTOR = made_of(RedactionSettings())
@@ -34,11 +37,13 @@ def test_what_is_taken_is_gone_and_what_is_too_much_is_not() -> None:
         allowance.take(1)
 
 
-def test_what_is_done_in_any_case_is_charged_beyond_the_end() -> None:
+def test_what_is_done_in_any_case_is_done_beyond_the_end_until_the_overdraft_is() -> None:
     allowance = Allowance(10)
-    allowance.charge(11)
+    allowance.overdraw(10 + OVERDRAFT)
     with pytest.raises(SpentError):
         allowance.take(0)
+    with pytest.raises(SpentError):
+        allowance.overdraw(1)
 
 
 def test_a_request_has_enough_for_its_texts_and_each_request_has_its_own() -> None:
@@ -83,6 +88,40 @@ def test_of_json_that_is_half_read_nothing_is_kept() -> None:
     document = '["' + f'{EMAIL}", "' * 20 + 'end"]'
     assert _with(8 * SUSPECT).text(document, counts) == FAILED
     assert counts == {FAILED: 1}
+
+
+def test_a_batch_of_the_collector_with_an_address_in_each_span_loses_nothing() -> None:
+    redaction = RequestRedaction(REDACTOR)
+    attributes = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(14)} | {"to": EMAIL}
+    for number in range(8192):
+        redaction.span(a_span(span_id=f"{number:016x}", attributes=attributes))
+    assert redaction.counts == {"email": 8192}
+
+
+def test_thousands_of_messages_with_an_address_each_lose_nothing() -> None:
+    message = json.dumps([{"role": "user", "parts": [{"type": "text", "content": f"{'words ' * 320}{EMAIL}"}]}])
+    redactor, counts = REDACTOR.for_request(), Counter[str]()
+    assert len(message) > 1900
+    for _ in range(2500):
+        redactor.text(message, counts)
+    assert counts == {"email": 2500}
+
+
+def test_where_even_to_see_what_is_suspicious_takes_too_long_all_of_a_span_is_replaced_together() -> None:
+    redactor, counts = _with(0), Counter[str]()
+    many = {"to": [EMAIL] * (OVERDRAFT // SEEN + 1), "k": "words"}
+    assert redactor.attributes(many, counts) == {FAILED: FAILED}
+    assert redactor.attributes({"a": "words", "to": EMAIL}, counts) == {FAILED: FAILED}
+    assert redactor.value(["words", EMAIL], counts) == FAILED
+    assert redactor.value({"a": 1, "to": EMAIL}, counts) == FAILED
+    assert redactor.value(EMAIL, counts) == FAILED
+    assert counts == {FAILED: 5}
+    assert redactor.attributes({"a": "words", "number": 7}, counts) == {"a": "words", "number": 7}
+
+
+def test_to_open_many_escapes_is_work_too() -> None:
+    counts: Counter[str] = Counter()
+    assert _with(SUSPECT + 99 * ESCAPE).text(r"\u0040" * 100, counts) == FAILED
 
 
 def test_a_secret_under_its_name_is_replaced_whatever_is_left() -> None:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from secrets_of_all_kinds import PLANTED
 
 from collectors.redaction.configured import made_of
+from collectors.redaction.names import names_a_secret
 from collectors.redaction.redactor import Redactor
-from collectors.redaction.spans import texts_of
+from collectors.redaction.texts import texts_of
+from collectors.redaction.walk import Walk
 from pipeline.config.redaction import RedactionSettings, RuleSettings
 
 REDACTOR = made_of(RedactionSettings())
@@ -38,6 +40,42 @@ TEXTS = st.lists(_PIECES, max_size=5).map("".join)
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), TEXTS
 )
+NAME_PIECES = [
+    "pass",
+    "word",
+    "Password",
+    "secret",
+    "api",
+    "Api",
+    "key",
+    "Key",
+    "access",
+    "auth",
+    "Token",
+    "token",
+    "pwd",
+    "set",
+    "Cookie",
+]
+NAME_PIECES += [
+    "cookie",
+    "x-",
+    "X",
+    "proxy",
+    "Authorization",
+    "credentials",
+    "db",
+    ".",
+    "_",
+    "-",
+    " ",
+    ":",
+    "/",
+    "\n",
+    "é",
+    "\u212a",
+    "\u017f",
+]
 NAMES = st.one_of(st.sampled_from(["a", "b", "password", "token", "x"]), TEXTS)
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8)
 DOCUMENTS = st.dictionaries(NAMES, VALUES, max_size=4)
@@ -90,12 +128,24 @@ def test_and_so_for_attributes_of_any_form(document: dict[str, Any]) -> None:
 
 
 @given(DOCUMENTS)
-def test_what_the_quick_pass_lets_go_has_nothing_to_redact(document: dict[str, Any]) -> None:
+def test_in_what_the_quick_pass_lets_go_nothing_would_be_found(document: dict[str, Any]) -> None:
+    """To look at every text gives what to look at the suspicious ones does."""
     raw = next((text for text in document if text), "").encode()
     document = {**document, "raw": {"bytesValue": b64encode(raw).decode()}}
     for redactor in (REDACTOR, WITH_RULES):
+        counts, expected = Counter[str](), Counter[str]()
+        walk = Walk(frozenset(texts_of(document)), redactor._suspicious, redactor._names, expected, 0)
+        assert redactor.attributes(document, counts) == walk.attributes(document)
+        assert counts == expected
         if not redactor.suspects(texts_of(document)):
             assert redactor.attributes(document, Counter()) is document
+
+
+@given(st.lists(st.sampled_from(NAME_PIECES), max_size=5).map("".join), st.lists(TEXTS, max_size=2))
+def test_a_name_that_says_so_is_among_what_the_quick_pass_finds(name: str, others: list[str]) -> None:
+    if names_a_secret(name):
+        assert REDACTOR.look([*others, name, "words"], Counter()) is not None
+        assert "x1y2z3" not in str(REDACTOR.attributes({name: "x1y2z3"}, Counter()))
 
 
 @given(DOCUMENTS)

@@ -14,8 +14,9 @@ from collectors.otlp import json as otlp_json
 from collectors.otlp import protobuf
 from collectors.redaction.configured import made_of, redactor
 from collectors.redaction.finder import Finder
-from collectors.redaction.redactor import Counts, Redactor
+from collectors.redaction.redactor import Redactor
 from collectors.redaction.spans import redact_span
+from collectors.redaction.walk import Counts
 from pipeline.config.redaction import FAILED, RedactionSettings, RuleSettings
 from pipeline.model.span import Event, Link, Span, bytes_value, seal
 

@@ -9,7 +9,7 @@ import pytest
 from secrets_of_all_kinds import HARMLESS, HARMLESS_NAMES, PLANTED, SECRET_NAMES, Planted
 
 from collectors.redaction.configured import made_of
-from collectors.redaction.redactor import Counts
+from collectors.redaction.walk import Counts
 from pipeline.config.redaction import Detector, RedactionSettings
 
 REDACTOR = made_of(RedactionSettings())
