@@ -21,7 +21,7 @@ from pipeline.runtime.gate_owner import GateOwner
 from pipeline.runtime.gates import Gates, Owns, everything
 from pipeline.runtime.messenger import Messenger
 from pipeline.runtime.telemetry import Telemetry
-from pipeline.stages.gate import FloorGate, HardGate
+from pipeline.stages.gate import BurnPair, BurnRateGate, DriftGate, FloorGate, HardGate, lengths_of
 from pipeline.stages.retention import FOREVER
 from pipeline.stages.turn import keys, touched_by
 from sinks.memory_gates import MemoryGateStore
@@ -33,6 +33,7 @@ DESK = Cohort("desk", "1", "production")
 HELP = Cohort("help", "1", "production")
 PAST = Cohort("shop", "1", BACKFILL)
 IDLE = "uncalibrated"
+DECIDING = "good"
 """The contract whose scores decide nothing."""
 FLOOR = FloorGate(
     name="verdicts",
@@ -48,10 +49,30 @@ FLOOR = FloorGate(
 TONES = FloorGate(
     name="tones", kind="floor", dimension="tone", measure="mean", raise_below=3, clear_above=3, min_n=1, min_n_effective=1
 )
+BURN = BurnRateGate(
+    name="burning",
+    kind="burn_rate",
+    agent="shop",
+    budget=0.1,
+    pairs=(BurnPair(long=5 * MINUTE, short=MINUTE),),
+    z=1,
+    min_n=3,
+    min_n_effective=3,
+)
+DRIFT = DriftGate(
+    name="drifting", kind="drift", agent="shop", budget=0.1, window=MINUTE, clear_window=5 * MINUTE, false_alarm_every=10 * MINUTE
+)
 NAMED = HardGate(name="no refunds", kind="hard", dimensions=("forbid",), quiet=HOUR)
 GATING = HardGate(name="gating", kind="hard", quiet=HOUR)
 GATES = (FLOOR, TONES, NAMED, GATING)
-ROUTES = {"verdicts": ("pager", "chat"), "tones": ("pager",), "no refunds": ("pager",), "gating": ("pager",)}
+ROUTES = {
+    "verdicts": ("pager", "chat"),
+    "burning": ("pager",),
+    "drifting": ("pager",),
+    "tones": ("pager",),
+    "no refunds": ("pager",),
+    "gating": ("pager",),
+}
 
 
 class Killed(BaseException):
@@ -159,9 +180,11 @@ class GateWorld:
         store = cast("MemoryGateStore", FaultyStore(self.store, self.faults))
         return GateOwner(
             store,
-            Gates(store, self._gates, 5 * MINUTE, 5 * MINUTE, {"forbid": "code"}, frozenset({IDLE}), lambda _: self._retention),
+            Gates(
+                store, self._gates, 5 * MINUTE, 5 * MINUTE, {"forbid": "code"}, frozenset({DECIDING}), lambda _: self._retention
+            ),
             Messenger(store, {"pager": self.pager, "chat": self.chat}, ROUTES, Telemetry(NoOpMeter("test"))),
-            [5 * MINUTE],
+            sorted({5 * MINUTE, *lengths_of(self._gates)}),
             lambda _project, agent: frozenset({"gated"} if agent == DESK.agent else ()),
             self._publish,
             self._owns,

@@ -1,214 +1,32 @@
-"""Floor gates: windows in, trips out.
+"""Floor gates: a measure of one window against two thresholds."""
 
-Each window is read once, when it is final, in event-time order. What is amended later never fires or clears a gate in the past.
-
-A change of contract restarts the gate: the two contracts measure different things, so nothing carries over. An incident that is
-open then is cleared with ``contract changed`` as its reason, and the new contract is read from the same window on.
-"""
-
-from collections.abc import Iterable
-from typing import Final
-
-from msgspec.structs import replace
-
-from pipeline.model import ids
-from pipeline.model.result import Kind
-from pipeline.model.time import MINUTE
-from pipeline.model.window import GateState, GateStatus, Transition, Trip, Window
-from pipeline.stages.gate import FloorGate, Turn, watches
-from pipeline.stages.window import rate_of, slide_of
-
-CONTRACT_CHANGED: Final = "contract changed"
-_DIGITS: Final = 9
-"""Measures are compared after rounding to this many digits: the last bits of a sum depend on the order of adding."""
+from pipeline.model.window import Window
+from pipeline.stages.gate import FloorGate
+from pipeline.stages.gate_reading import Reading, below, missing
+from pipeline.stages.window import rate_of
 
 
-def allowance(kind: str, idle_timeout_ns: int, judge_deadline_ns: int) -> int:
-    """Return how long after its end a window of this kind of dimension can still gain results (design section 5)."""
-    return idle_timeout_ns + MINUTE if kind == Kind.CODE else judge_deadline_ns
-
-
-def final_at(window: Window, allowance_ns: int) -> int:
-    """Return when, on the gate's clock, the window is final."""
-    return window.end_ns + allowance_ns
-
-
-def is_late(window: Window, allowance_ns: int) -> bool:
-    """Whether the first of a window's runs was heard of when the window was already final: then it is never gated."""
-    return window.sums.first_received_ns >= final_at(window, allowance_ns)
-
-
-def on_windows(gate: FloorGate, state: GateState, windows: Iterable[Window], now: int, allowance_ns: int) -> Turn:
-    """Read what is due among stored windows of the state's cohort. Windows that were read before change nothing."""
-    held = tuple(windows)
-    trips: tuple[Trip, ...] = ()
-    for window in due_windows(gate, state, held, now, allowance_ns):
-        state, more = read_window(gate, state, window, allowance_ns)
-        trips += more
-    ahead = (final_at(window, allowance_ns) for window in _unread(gate, state, held, allowance_ns))
-    return Turn(state, trips, min(ahead, default=None))
-
-
-def due_windows(gate: FloorGate, state: GateState, windows: Iterable[Window], now: int, allowance_ns: int) -> list[Window]:
-    """Return the final windows that are still to be read, in event-time order, one for each start.
-
-    Where runs of one window were scored under two contracts, the one that came into use later speaks.
-    """
-    chosen: dict[int, Window] = {}
-    for window in _unread(gate, state, windows, allowance_ns):
-        rival = chosen.get(window.start_ns)
-        if final_at(window, allowance_ns) <= now and (rival is None or _newer(window, rival)):
-            chosen[window.start_ns] = window
-    return [chosen[start] for start in sorted(chosen)]
-
-
-def _unread(gate: FloorGate, state: GateState, windows: Iterable[Window], allowance_ns: int) -> Iterable[Window]:
-    if not watches(gate, state.cohort):
-        return ()
-    return (
-        window
-        for window in windows
-        if (window.series.project, window.series.cohort, window.series.dimension) == (state.project, state.cohort, gate.dimension)
-        and window.length_ns == gate.window
-        and window.start_ns > state.last_window_ns
-        and not is_late(window, allowance_ns)
+def reading(gate: FloorGate, window: Window) -> Reading:
+    """Return what a window says to a floor gate."""
+    value = window.rate if gate.measure == "rate" else window.mean
+    lacking = missing(gate, window)
+    if lacking or value is None:
+        return Reading(missing=lacking or "no data")
+    measured, besides = f"{gate.measure} {_interval(gate, window, value)}", rate_of(window).besides
+    return Reading(
+        value,
+        raises=f"{measured} is below {gate.raise_below:g}; {besides}" if below(value, gate.raise_below) else "",
+        raise_at=gate.raise_below,
+        holds=f"{measured} is below {gate.clear_above:g}; {besides}" if below(value, gate.clear_above) else "",
+        clear_at=gate.clear_above,
+        recovered=(
+            f"{gate.measure} at least {gate.clear_above:g} in {gate.clear_windows} windows, {_interval(gate, window, value)} in the "
+            f"last; {besides}"
+        ),
     )
-
-
-def _newer(window: Window, rival: Window) -> bool:
-    # An empty window was first heard of at 0, so it yields to one with runs.
-    return (window.sums.first_received_ns, window.series.contract) > (rival.sums.first_received_ns, rival.series.contract)
-
-
-def read_window(gate: FloorGate, state: GateState, window: Window, allowance_ns: int) -> tuple[GateState, tuple[Trip, ...]]:
-    """Read one final window; return the state after it, and the trips it makes (usually none)."""
-    if window.start_ns <= state.last_window_ns or not watches(gate, state.cohort):
-        return state, ()
-    # Silence between two windows is a missing measurement too.
-    gap = window.start_ns - state.last_window_ns > slide_of(gate.window)
-    contract = window.series.contract if window.sums.n else state.contract
-    read = replace(
-        state,
-        last_window_ns=window.start_ns,
-        streak=0 if gap else state.streak,
-        why="",
-        version=state.version + 1,
-        contract=contract,
-    )
-    trips: tuple[Trip, ...] = ()
-    if contract != state.contract:
-        read = replace(read, streak=0)
-        if state.status is GateStatus.FIRING:
-            trips = (replace(_trip(gate, state, window, allowance_ns), transition=Transition.CLEARED, why=CONTRACT_CHANGED),)
-            read = _cleared(read)
-    missing = _missing(gate, window)
-    value = _measure(gate, window)
-    if missing or value is None:
-        return replace(read, streak=0, why=missing or "no data"), trips
-    step = _while_firing if read.status is GateStatus.FIRING else _while_ok
-    read, more = step(gate, read, window, value, allowance_ns)
-    return read, trips + more
-
-
-def _while_ok(
-    gate: FloorGate, state: GateState, window: Window, value: float, allowance_ns: int
-) -> tuple[GateState, tuple[Trip, ...]]:
-    if not _below(value, gate.raise_below):
-        return state, ()
-    why = _below_what(gate, window, value, gate.raise_below)
-    trip_id = ids.digest(16, state.project, gate.name, state.cohort.id, state.contract, str(window.start_ns))
-    state = replace(state, status=GateStatus.FIRING, trip_id=trip_id, streak=0, why=why)
-    return state, (replace(_trip(gate, state, window, allowance_ns), value=value, threshold=gate.raise_below, why=why),)
-
-
-def _while_firing(
-    gate: FloorGate, state: GateState, window: Window, value: float, allowance_ns: int
-) -> tuple[GateState, tuple[Trip, ...]]:
-    if _below(value, gate.clear_above):
-        return replace(state, streak=0, why=_below_what(gate, window, value, gate.clear_above)), ()
-    state = replace(state, streak=state.streak + 1, why=f"{state.streak + 1} of {gate.clear_windows} windows recovered")
-    if state.streak < gate.clear_windows:
-        return state, ()
-    why = (
-        f"{gate.measure} at least {gate.clear_above:g} in {gate.clear_windows} windows, {_interval(gate, window, value)} in the last; "
-        f"{rate_of(window).besides}"
-    )
-    trip = replace(
-        _trip(gate, state, window, allowance_ns), transition=Transition.CLEARED, value=value, threshold=gate.clear_above, why=why
-    )
-    return replace(_cleared(state), why=why), (trip,)
-
-
-def _below_what(gate: FloorGate, window: Window, value: float, threshold: float) -> str:
-    """Say what was measured, never without how much is behind it (scoring, section 1)."""
-    return f"{gate.measure} {_interval(gate, window, value)} is below {threshold:g}; {rate_of(window).besides}"
 
 
 def _interval(gate: FloorGate, window: Window, value: float) -> str:
+    """Say what was measured, never without how much is behind it (scoring, section 1)."""
     low, high = (window.rate_low, window.rate_high) if gate.measure == "rate" else (window.mean_low, window.mean_high)
     return f"{value:.4g}" if low is None or high is None else f"{value:.4g} ({low:.4g} to {high:.4g})"
-
-
-def _cleared(state: GateState) -> GateState:
-    return replace(state, status=GateStatus.OK, trip_id="", streak=0, clears=state.clears + 1)
-
-
-def _trip(gate: FloorGate, state: GateState, window: Window, allowance_ns: int) -> Trip:
-    return Trip(
-        project=state.project,
-        gate=gate.name,
-        kind=gate.kind,
-        cohort=state.cohort,
-        trip_id=state.trip_id,
-        transition=Transition.FIRED,
-        # When the window became final, not when somebody came to read it: reading again writes the same row.
-        at_ns=final_at(window, allowance_ns),
-        contract=state.contract,
-        dimension=gate.dimension,
-        window_ns=window.start_ns,
-    )
-
-
-def _measure(gate: FloorGate, window: Window) -> float | None:
-    return window.rate if gate.measure == "rate" else window.mean
-
-
-def _missing(gate: FloorGate, window: Window) -> str:
-    """Say why the window is no measurement; empty where it is one."""
-    if not window.sums.n:
-        return "no data"
-    if window.coverage is None or _below(window.coverage, gate.min_coverage):
-        return f"coverage {window.coverage or 0:.4g}, needs {gate.min_coverage:g}"
-    if window.sums.decided < gate.min_n:
-        return f"{window.sums.decided} decided, needs {gate.min_n}"
-    if _below(window.n_effective, gate.min_n_effective):
-        return f"effective n {window.n_effective:.4g}, needs {gate.min_n_effective:g}"
-    return ""
-
-
-def _below(value: float, threshold: float) -> bool:
-    return round(value, _DIGITS) < round(threshold, _DIGITS)
-
-
-def rebuild(state: GateState, trips: Iterable[Trip]) -> GateState:
-    """Return the state after the last of the gate's stored trips for this cohort, where the stored state is behind it.
-
-    Windows that were read since then and tripped nothing are read again, and again trip nothing.
-    """
-    own = [trip for trip in trips if (trip.project, trip.gate, trip.cohort) == (state.project, state.gate, state.cohort)]
-    # A change of contract can clear the old incident and fire a new one in one window.
-    last = max(own, key=lambda trip: (trip.window_ns, trip.transition is Transition.FIRED), default=None)
-    if last is None or last.window_ns <= state.last_window_ns:
-        return state
-    firing = last.transition is Transition.FIRED
-    return replace(
-        state,
-        contract=last.contract,
-        status=GateStatus.FIRING if firing else GateStatus.OK,
-        trip_id=last.trip_id if firing else "",
-        clears=sum(trip.transition is Transition.CLEARED for trip in own),
-        last_window_ns=last.window_ns,
-        streak=0,
-        why=last.why,
-        version=state.version + 1,
-    )

@@ -23,6 +23,7 @@ _BOARD: Final = """
 SELECT {line}
 FROM runs FINAL
 WHERE project = {project:String} AND state = 'live' AND ({agent:String} = '' OR agent = {agent:String})
+    AND ({flag:String} = '' OR has(flags, {flag:String}))
 ORDER BY ended_at DESC, run_id
 LIMIT {limit:UInt64}
 """.replace("{line}", LINE)
@@ -82,9 +83,10 @@ def projects(database: Database) -> list[str]:
     return [row["project"] for row in database.query(_PROJECTS)]
 
 
-def scoreboard(database: Database, project: str, limit: int = 100, agent: str = "") -> list[BoardRow]:
-    """Return the live runs that ended last, of one agent or of all."""
-    return [board_row_of(row) for row in database.query(_BOARD, {"project": project, "limit": limit, "agent": agent})]
+def scoreboard(database: Database, project: str, limit: int = 100, agent: str = "", flag: str = "") -> list[BoardRow]:
+    """Return the live runs that ended last, of one agent or of all, and those with a flag or all."""
+    given = {"project": project, "limit": limit, "agent": agent, "flag": flag}
+    return [board_row_of(row) for row in database.query(_BOARD, given)]
 
 
 def accounting(database: Database, project: str) -> Accounting:

@@ -121,6 +121,7 @@ def gate_state_row(state: GateState) -> Row:
         "last_window": minute(state.last_window_ns),
         "last_failure_at": instant(state.last_failure_ns),
         "streak": state.streak,
+        "memory": list(state.memory),
         "why": state.why,
         "version": state.version,
     }
@@ -140,6 +141,7 @@ def gate_state_of(row: Row) -> GateState:
         last_window_ns=minute_ns(row["last_window"]),
         last_failure_ns=ns(row["last_failure_at"]),
         streak=row["streak"],
+        memory=tuple(row["memory"]),
         why=row["why"],
         version=row["version"],
     )

@@ -27,6 +27,25 @@ from sinks.clickhouse.connection import Database
 from sinks.clickhouse.rows import LATEST, insert, instant, ns
 
 ALL_BUCKETS: Final = range(ids.BUCKETS)
+_TIMES: Final = {
+    "spans": "received_at",
+    "log_records": "received_at",
+    "judgments": "judged_at",
+    "feedback": "received_at",
+    "record_reads": "read_at",
+}
+"""The tables of facts, each with its column of when a fact came."""
+_CAME: Final = """
+    SELECT project, trace_id FROM {table}
+    WHERE {time} >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
+"""
+
+
+def _recent(times: Mapping[str, str]) -> str:
+    """Return the SQL that names the traces of which any of these tables has a row since then, each by its own column."""
+    found = "    UNION DISTINCT".join(_CAME.replace("{table}", table).replace("{time}", time) for table, time in times.items())
+    return f"WITH recent AS ({found})\n"
+
 
 _FACTS: Final = """SELECT project, trace_id, toInt64(count()) AS facts, sum(toInt128({latest} - earliness)) AS receipts FROM {table} FINAL
     PREWHERE {which} GROUP BY project, trace_id""".replace("{latest}", str(LATEST))
@@ -44,35 +63,11 @@ GROUP BY project, trace_id
 HAVING sum(facts) > 0 OR sum(facts) = 0 AND sum(receipts) < 0
 ORDER BY project, trace_id
 SETTINGS optimize_aggregation_in_order = 1
-""".replace(
-    "{facts}",
-    " UNION ALL ".join(
-        _FACTS.replace("{table}", table) for table in ("spans", "log_records", "judgments", "feedback", "record_reads")
-    ),
-)
+""".replace("{facts}", " UNION ALL ".join(_FACTS.replace("{table}", table) for table in _TIMES))
 _OPEN: Final = _COUNTED.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
 _OPEN_OF_PROJECT: Final = _COUNTED.replace("{recent}", "").replace("{which}", "project = {project:String}")
 # Indexes over the times of facts find the parts to look into. Of the traces found there all facts are counted, old ones too, by key.
-_OPEN_SINCE: Final = _COUNTED.replace("{which}", "(project, trace_id) IN recent").replace(
-    "{recent}",
-    """WITH recent AS (
-    SELECT project, trace_id FROM spans
-    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-    UNION DISTINCT
-    SELECT project, trace_id FROM log_records
-    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-    UNION DISTINCT
-    SELECT project, trace_id FROM judgments
-    WHERE judged_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-    UNION DISTINCT
-    SELECT project, trace_id FROM feedback
-    WHERE received_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-    UNION DISTINCT
-    SELECT project, trace_id FROM record_reads
-    WHERE read_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-)
-""",
-)
+_OPEN_SINCE: Final = _COUNTED.replace("{which}", "(project, trace_id) IN recent").replace("{recent}", _recent(_TIMES))
 # A run that was ever pending is found by columns of a byte a row, and only such runs are looked at as they are now.
 _PENDING: Final = """
 SELECT DISTINCT project, trace_id
@@ -137,15 +132,7 @@ SETTINGS optimize_aggregation_in_order = 1
 """
 _GHOSTLY: Final = _GHOSTS.replace("{recent}", "").replace("{which}", "bucket IN {buckets:Array(UInt16)}")
 _GHOSTLY_SINCE: Final = _GHOSTS.replace("{which}", "(project, trace_id) IN recent").replace(
-    "{recent}",
-    """WITH recent AS (
-    SELECT project, trace_id FROM runs
-    WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-    UNION DISTINCT
-    SELECT project, trace_id FROM traces
-    WHERE inserted_at >= fromUnixTimestamp64Nano({since:Int64}, 'UTC') AND bucket IN {buckets:Array(UInt16)}
-)
-""",
+    "{recent}", _recent({"runs": "inserted_at", "traces": "inserted_at"})
 )
 _DERIVED: Final = "SELECT partition, derived_at FROM gate_clocks FINAL ORDER BY partition"
 _CLOCKS: Final = "SELECT partition, clock_at FROM clocks FINAL ORDER BY partition"

@@ -24,6 +24,7 @@ def _result_row(row: ResultRow, kinds: Mapping[str, str]) -> Row:
         "dimension": key.dimension,
         "run_id": key.run_id,
         "contract": key.contract,
+        "revision": row.revision,
         "version": row.version,
         "trace_id": row.trace_id,
         # A retired row does not know its kind; the series it retires has the one that the dimension has now.

@@ -30,6 +30,13 @@ WHERE project = {project:String} AND startsWith(run_id, {prefix:String})
 ORDER BY run_id
 LIMIT {limit:UInt64}
 """
+_OF_TRACE: Final = """
+SELECT run_id
+FROM runs FINAL
+WHERE project = {project:String} AND trace_id = {trace:String} AND state = 'live'
+ORDER BY run_id
+LIMIT {limit:UInt64}
+"""
 _RUN: Final = "SELECT * FROM runs FINAL WHERE project = {project:String} AND run_id = {run:String}"
 # A retired row has no first receipt; an unsampled one, which counts for nothing either, has.
 _RESULTS: Final = """
@@ -112,6 +119,8 @@ class RunDetail(msgspec.Struct, frozen=True):
     requested_ns: int
     deadline_ns: int
     version: int
+    revision: str = ""
+    """Commit of the code that graded this version; empty in rows from before it was kept."""
     graded_ns: int = 0
     """When this version was written."""
     transcript: str | None = None
@@ -124,7 +133,7 @@ class RunDetail(msgspec.Struct, frozen=True):
 
 
 def run_detail(database: Database, project: str, prefix: str) -> RunDetail:
-    """Return the run whose id starts with ``prefix``.
+    """Return the run whose id starts with ``prefix``, or the one live run of the trace of this id.
 
     Raises:
         UnknownRunError: there is none.
@@ -156,11 +165,27 @@ def transcript_of(database: Database, project: str, transcript_hash: str) -> str
 def _resolve(database: Database, project: str, prefix: str) -> str:
     found = [row["run_id"] for row in database.query(_NAMED, {"project": project, "prefix": prefix, "limit": CANDIDATES + 1})]
     if not found:
-        raise UnknownRunError(f"project {project!r} has no run {prefix!r}; the scoreboard lists those it has")
+        return _of_trace(database, project, prefix)
     if len(found) > 1:
-        listed = ", ".join(found[:CANDIDATES]) + (" and more" if len(found) > CANDIDATES else "")
-        raise AmbiguousRunError(f"several runs start with {prefix!r}: {listed}; write more digits", tuple(found[:CANDIDATES]))
+        raise AmbiguousRunError(
+            f"several runs start with {prefix!r}: {_listed(found)}; write more digits", tuple(found[:CANDIDATES])
+        )
     return str(found[0])
+
+
+def _of_trace(database: Database, project: str, trace_id: str) -> str:
+    found = [row["run_id"] for row in database.query(_OF_TRACE, {"project": project, "trace": trace_id, "limit": CANDIDATES + 1})]
+    if not found:
+        raise UnknownRunError(f"project {project!r} has no run {trace_id!r}; the scoreboard lists those it has")
+    if len(found) > 1:
+        raise AmbiguousRunError(
+            f"trace {trace_id} has several runs: {_listed(found)}; write one of them", tuple(found[:CANDIDATES])
+        )
+    return str(found[0])
+
+
+def _listed(found: list[str]) -> str:
+    return ", ".join(found[:CANDIDATES]) + (" and more" if len(found) > CANDIDATES else "")
 
 
 def detail_of(row: Row) -> RunDetail:
@@ -206,4 +231,5 @@ _PLAIN: Final = (
     "inclusion_probability",
     "transcript_hash",
     "version",
+    "revision",
 )

@@ -37,6 +37,7 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "run_class": "class = {run_class:String}",
     "class_reason": "class_reason = {class_reason:String}",
     "tool": "hasAny(called, {tool:Array(String)})",
+    "flag": "has(flags, {flag:String})",
     "conversation": "conversation_id IN {conversation:Array(String)}",
     "run": "startsWith(run_id, {run:String})",
     "since_ns": "ended_at >= fromUnixTimestamp64Nano({since_ns:Int64})",
@@ -95,6 +96,7 @@ class RunFilter(msgspec.Struct, frozen=True):
     """Of that result; counts with a dimension only."""
     tool: tuple[str, ...] = ()
     """Called by the run or one of its agents."""
+    flag: str = ""
     conversation: tuple[str, ...] = ()
     run: str = ""
     """What the run id begins with."""

@@ -96,6 +96,7 @@ def _live_row(version: RunVersion, trace: TraceVersion) -> Row:
         "failing": bool(version.failing),
         "failing_reasons": list(version.failing),
         "feedback": list(version.feedback),
+        "revision": trace.revision,
     }
 
 
@@ -143,6 +144,7 @@ def _retracted_row(retraction: Retraction, trace: TraceVersion) -> Row:
         "bucket": ids.bucket(trace.project, trace.trace_id),
         "state": RETRACTED,
         "merged_into": retraction.merged_into,
+        "revision": trace.revision,
     }
 
 

@@ -186,9 +186,9 @@ class Store(AgentTables):
 
     # People
 
-    async def scoreboard(self, project: str, limit: int = 100, agent: str = "") -> list[board.BoardRow]:
+    async def scoreboard(self, project: str, limit: int = 100, agent: str = "", flag: str = "") -> list[board.BoardRow]:
         """Return the live runs that ended last."""
-        return await self._people.call(board.scoreboard, project, limit, agent)
+        return await self._people.call(board.scoreboard, project, limit, agent, flag)
 
     async def run_detail(self, project: str, prefix: str) -> run_detail.RunDetail:
         """Return the run whose id starts with ``prefix``."""

@@ -26,6 +26,7 @@ ORDER BY window_start DESC, agent, agent_version, environment, contract
 LIMIT 1 BY cohort_id
 LIMIT {limit:UInt64}
 """
+_STORED: Final = "SELECT DISTINCT dimension, length_s FROM windows WHERE project = {project:String} AND n > 0"
 
 
 def latest_windows(
@@ -42,6 +43,11 @@ def current_windows(database: Database, project: str, dimension: str, length_ns:
     return [window_of(row) for row in database.query(_CURRENT, wanted)]
 
 
+def stored_windows(database: Database, project: str) -> set[tuple[str, int]]:
+    """Return the dimensions of which windows are stored, each with their lengths in ns."""
+    return {(row["dimension"], row["length_s"] * SECOND) for row in database.query(_STORED, {"project": project})}
+
+
 class WindowTable:
     """Windows as people read them; each method raises TemporaryError where the same call may work later."""
 
@@ -55,3 +61,7 @@ class WindowTable:
     async def current(self, project: str, dimension: str, length_ns: int, limit: int = 50) -> list[Window]:
         """Return the last window of each cohort that had one within a day."""
         return await self._reads.call(current_windows, project, dimension, length_ns, limit)
+
+    async def stored(self, project: str) -> set[tuple[str, int]]:
+        """Return the dimensions of which windows are stored, each with their lengths in ns."""
+        return await self._reads.call(stored_windows, project)

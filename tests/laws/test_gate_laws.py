@@ -3,21 +3,33 @@
 from collections.abc import Callable
 from enum import Enum, auto
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipeline.model.run import Cohort
-from pipeline.model.time import HOUR, MINUTE, SECOND
+from pipeline.model.time import DAY, HOUR, MINUTE, SECOND
 from pipeline.model.window import GateState, GateStatus, Notification, Series, Sums, Transition, Trip, Window
-from pipeline.stages import gate_floor, gate_hard
+from pipeline.stages import gate_hard, gate_windows
 from pipeline.stages.alert import notifications
-from pipeline.stages.gate import FloorGate, HardGate, Turn
+from pipeline.stages.gate import BurnPair, BurnRateGate, DriftGate, FloorGate, HardGate, SeriesGate, Turn
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.window import window
 
 COHORT = Cohort("refunds", "1", "production")
 FLOOR = FloorGate(name="verdicts", kind="floor", raise_below=0.8, clear_above=0.9, clear_windows=2)
+BURN = BurnRateGate(
+    name="verdicts",
+    kind="burn_rate",
+    budget=0.1,
+    pairs=(BurnPair(long=5 * MINUTE, short=MINUTE),),
+    min_n=10,
+    clear_after=2 * MINUTE,
+)
+DRIFT = DriftGate(
+    name="verdicts", kind="drift", budget=0.1, false_alarm_every=30 * DAY, clear_window=5 * MINUTE, clear_after=10 * MINUTE
+)
 HARD = HardGate(name="no refunds", kind="hard")
 ALLOWANCE = 6 * MINUTE
 FIRST = 1_000
@@ -102,39 +114,71 @@ def histories(draw: st.DrawFn) -> list[Window]:
     ]
 
 
-def read_straight(windows: list[Window]) -> list[Trip]:
+def with_minutes(windows: list[Window]) -> list[Window]:
+    """Add to each window its last minute, with as large a share of passes: what a pair of windows looks at."""
+    last = [
+        window(
+            one.series,
+            one.end_ns - MINUTE,
+            MINUTE,
+            Sums(
+                n=one.sums.n,
+                decided=one.sums.decided,
+                w=one.sums.w,
+                w2=one.sums.w2,
+                wp=one.sums.wp,
+                undecided_w=one.sums.undecided_w,
+                first_received_ns=one.sums.first_received_ns,
+            ),
+        )
+        for one in windows
+    ]
+    return [*windows, *last]
+
+
+def read_straight(gate: SeriesGate, windows: list[Window]) -> list[Trip]:
     """The oracle: every window once, in order, and nobody dies."""
-    state = GateState("shop", FLOOR.name, COHORT)
+    state = GateState("shop", gate.name, COHORT)
     trips: list[Trip] = []
     for one in windows:
-        state, more = gate_floor.read_window(FLOOR, state, one, ALLOWANCE)
-        trips += more
+        if one.start_ns % gate.stride == 0:
+            ending = {other.length_ns: other for other in with_minutes([one])}
+            state, more = gate_windows.read_window(gate, state, one, ALLOWANCE, ending.get)
+            trips += more
     return trips
 
 
-@given(histories(), st.data())
-def test_a_floor_gate_trips_the_same_wherever_it_dies_and_whatever_it_reads_again(
-    windows: list[Window], data: st.DataObject
+@pytest.mark.parametrize("gate", [FLOOR, BURN, DRIFT], ids=lambda gate: gate.kind)
+@given(windows=histories(), data=st.data())
+def test_a_gate_trips_the_same_wherever_it_dies_and_whatever_it_reads_again(
+    gate: SeriesGate, windows: list[Window], data: st.DataObject
 ) -> None:
-    store = Store(FLOOR.name, gate_floor.rebuild)
-    stored = {one.start_ns: one for one in windows}
-    last = gate_floor.final_at(windows[-1], ALLOWANCE)
+    store = Store(gate.name, gate_windows.rebuild)
+    stored = {(one.length_ns, one.start_ns): one for one in with_minutes(windows)}
+    last = gate_windows.final_at(windows[-1], ALLOWANCE)
     steps = data.draw(st.lists(st.tuples(st.integers(FIRST * MINUTE, last), deaths), max_size=12))
     for now, dies in [*sorted(steps, key=lambda step: step[0]), (last, Dies.NEVER)]:
         shown = data.draw(st.permutations(list(stored.values())))
-        store.save(gate_floor.on_windows(FLOOR, store.load(), shown, now, ALLOWANCE), dies)
+        store.save(gate_windows.on_windows(gate, store.load(), shown, now, ALLOWANCE), dies)
         # What was read is amended by late runs, and must not be heard again.
-        read = [start for start in stored if start <= store.load().last_window_ns]
-        for start in data.draw(st.lists(st.sampled_from(read), max_size=3)) if read else []:
-            stored[start] = replace(stored[start], rate=0.0)
-    expected = {(trip.trip_id, trip.transition, trip.run_id): trip for trip in read_straight(windows)}
+        read = [(length, start) for length, start in stored if start + length <= store.load().last_window_ns + gate.window]
+        for key in data.draw(st.lists(st.sampled_from(read), max_size=3)) if read else []:
+            stored[key] = replace(stored[key], rate=0.0)
+    expected = {(trip.trip_id, trip.transition, trip.run_id): trip for trip in read_straight(gate, windows)}
     assert store.trips == expected
     assert len(store.notified) == 2 * len(expected)
 
 
-@given(histories())
-def test_an_incident_fires_once_and_is_over_before_the_next(windows: list[Window]) -> None:
-    trips = read_straight(windows)
+@pytest.mark.parametrize("gate", [FLOOR, BURN, DRIFT], ids=lambda gate: gate.kind)
+def test_the_histories_of_these_laws_make_every_kind_fire_and_clear(gate: SeriesGate) -> None:
+    bad_then_good = [a_window(minute, 0 if minute < 6 else 20, 20, 0, "c1") for minute in range(31)]
+    assert [trip.transition for trip in read_straight(gate, bad_then_good)] == [Transition.FIRED, Transition.CLEARED]
+
+
+@pytest.mark.parametrize("gate", [FLOOR, BURN, DRIFT], ids=lambda gate: gate.kind)
+@given(windows=histories())
+def test_an_incident_fires_once_and_is_over_before_the_next(gate: SeriesGate, windows: list[Window]) -> None:
+    trips = read_straight(gate, windows)
     assert [trip.transition for trip in trips] == [Transition.FIRED, Transition.CLEARED] * (len(trips) // 2) + [
         Transition.FIRED
     ] * (len(trips) % 2)
@@ -145,12 +189,14 @@ def test_an_incident_fires_once_and_is_over_before_the_next(windows: list[Window
         assert closed.window_ns > opened.window_ns
 
 
-@given(histories())
-def test_no_gate_fires_or_clears_by_a_missing_measurement(windows: list[Window]) -> None:
-    state = GateState("shop", FLOOR.name, COHORT)
+@pytest.mark.parametrize("gate", [FLOOR, BURN, DRIFT], ids=lambda gate: gate.kind)
+@given(windows=histories())
+def test_no_gate_fires_or_clears_by_a_missing_measurement(gate: SeriesGate, windows: list[Window]) -> None:
+    state = GateState("shop", gate.name, COHORT)
     for one in windows:
-        state, trips = gate_floor.read_window(FLOOR, state, one, ALLOWANCE)
-        measured = [trip for trip in trips if trip.why != gate_floor.CONTRACT_CHANGED]
+        ending = {other.length_ns: other for other in with_minutes([one])}
+        state, trips = gate_windows.read_window(gate, state, one, ALLOWANCE, ending.get)
+        measured = [trip for trip in trips if trip.why != gate_windows.CONTRACT_CHANGED]
         if one.sums.decided < 10 or one.coverage is None or one.coverage < 0.8:
             assert measured == []
             assert state.why

@@ -9,7 +9,7 @@ from pipeline.model.run import BACKFILL, Cohort
 from pipeline.model.time import MINUTE, SECOND
 from pipeline.model.window import GateState, GateStatus, Series, Sums, Transition, Trip, Window
 from pipeline.stages.gate import FloorGate
-from pipeline.stages.gate_floor import allowance, due_windows, final_at, is_late, on_windows, read_window, rebuild
+from pipeline.stages.gate_windows import allowance, due_windows, final_at, is_late, on_windows, read_window, rebuild
 from pipeline.stages.window import window
 
 COHORT = Cohort("refunds", "1", "production")

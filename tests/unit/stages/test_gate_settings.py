@@ -7,9 +7,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.model.run import BACKFILL, Cohort
 from pipeline.model.time import HOUR, MINUTE
-from pipeline.stages.gate import FloorGate, Gate, HardGate, watches
+from pipeline.stages.gate import BurnRateGate, DriftGate, FloorGate, Gate, HardGate, watches
 
-GATES: TypeAdapter[FloorGate | HardGate] = TypeAdapter(Gate)
+GATES: TypeAdapter[FloorGate | BurnRateGate | DriftGate | HardGate] = TypeAdapter(Gate)
 FLOOR = {"name": "verdicts", "kind": "floor", "raise_below": 0.8, "clear_above": 0.9}
 
 
