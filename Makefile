@@ -15,7 +15,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test real faults faults-full worst check format bench worked mutants held broker screenshots lock clean
+.PHONY: help setup demo up test real faults faults-full worst check format bench pairwise worked attacks replies mutants held broker screenshots lock clean
 
 help:  ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,15 +71,25 @@ bench: $(VENV)/.develop  ## measure spans a second, embedded and over Kafka, aga
 	@$(BIN)/python tests/bench_ways_in.py
 	@$(BIN)/python tests/bench_shapes.py
 	@$(BIN)/python tests/bench_scoring.py
+	@$(BIN)/python tests/bench_judge.py
 
 eval-corpora: $(VENV)/.develop  ## how scores in code tell good runs from bad ones, on labelled real runs
 	@PYTHONPATH=.:tests $(BIN)/python tests/eval_corpora.py
 
+pairwise: $(VENV)/.develop  ## print what 65 judges said of pairs of replies: as published, and by the product's rule of both orders
+	@PYTHONPATH=.:tests $(BIN)/python tests/llmbar.py
+
 worked: $(VENV)/.develop  ## print every worked value of the scoring rules beside what the product makes of it
 	@PYTHONPATH=.:tests $(BIN)/python -m worked.table
 
+attacks: $(VENV)/.develop  ## play attacks on a judge that believes everything, without the fence and with it; a minute or two
+	@PYTHONPATH=.:tests $(BIN)/python -m judge_attacks.table
+
+replies: $(VENV)/.develop  ## print every kind of reply of a judge's model beside what becomes of it
+	@PYTHONPATH=.:tests $(BIN)/python -m judge_replies.table
+
 mutants: $(VENV)/.develop  ## break what scores in every small way, and name what no test finds; at most an hour
-	@$(BIN)/python tests/mutation/mutants.py
+	@$(BIN)/python tests/mutation/mutants.py $(MODULES)
 
 held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes, with memory, open files and lag by the minute
 	@$(BIN)/python tests/bench_held.py
@@ -96,8 +106,10 @@ lock: $(VENV)/.develop  ## write the lock files anew (needs uv, and npm for one 
 	@uv pip compile pyproject.toml --extra embedded --extra sql --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements-dev.lock
 	@PYTHONPATH=tests $(BIN)/python -m quickstarts.environments
-	@for tool in agentevals_beside mutation; do uv pip compile tests/$$tool/requirements.in --universal --python-version 3.11 \
+	@for tool in agentevals_beside mutation small_model; do uv pip compile tests/$$tool/requirements.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o tests/$$tool/requirements.txt; done
+	@uv pip compile tests/small_model/model.in --no-deps --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o tests/small_model/model.txt
 
 clean:  ## remove the environment and what tests leave
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants

@@ -76,9 +76,11 @@ class Pattern:
                 if found == most:
                     yield match.start(), end
                     break
-                region = next((match.span(group) for group in groups if match[group]), None)
-                if region is not None:
-                    yield region
+                for group in groups:
+                    start, stop = match.span(group)
+                    if start < stop:
+                        yield start, stop
+                        break
 
 
 @lru_cache(maxsize=1024)

@@ -60,6 +60,13 @@ def facts(draw: st.DrawFn) -> list[Record]:
     return records + [_again(draw, record) for record in draw(st.lists(st.sampled_from(records), max_size=2))]
 
 
+@st.composite
+def received_again(draw: st.DrawFn) -> list[Record]:
+    """The spans of a trace, one or two of them received twice, at different times."""
+    records: list[Record] = [*draw(traces(0))]
+    return records + [_again(draw, record) for record in draw(st.lists(st.sampled_from(records), min_size=1, max_size=2))]
+
+
 def _again(draw: st.DrawFn, record: Record) -> Record:
     """The same fact as another delivery of it: received at another time, by another collector whose clock may be behind, or from a dead letter."""
     assert not isinstance(record, Judgment | Evidence)

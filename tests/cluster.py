@@ -45,7 +45,7 @@ class Process:
             [sys.executable, "-m", module, *arguments],
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **(environment or {})},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONFAULTHANDLER": "1", **(environment or {})},
         )
         self.lines: list[str] = []
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -90,9 +90,14 @@ class Process:
         self.process.wait()
 
     def stop(self, within_s: float = PATIENCE_S) -> int:
-        """End it with SIGTERM, and return its exit code."""
+        """End it with SIGTERM, and return its exit code. Where it does not end, its threads are asked what they are at."""
         self.process.terminate()
-        return self.process.wait(within_s)
+        try:
+            return self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGABRT)
+            self.process.wait(within_s)
+            raise AssertionError(f"{self.arguments} did not end within {within_s} s:\n{self.tail(200)}") from None
 
     def tail(self, lines: int = 30) -> str:
         return "\n".join(self.lines[-lines:])

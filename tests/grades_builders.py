@@ -52,6 +52,7 @@ def stored(
     checks: Sequence[Result] = (),
     gating: frozenset[str] = frozenset(),
     authority: str = "alone",
+    deciding: frozenset[str] = frozenset({"alone", "assisted"}),
     sampled: bool = True,
     run_id: str = "cd" * 16,
     model: str = "gpt-5",
@@ -63,7 +64,6 @@ def stored(
     scored = tuple(
         a_result(rubric, one.name, score, authority) for one, score in zip(dimensions, known, strict=sampled) if rubric
     )
-    deciding = frozenset({"alone", "assisted"})
     contract = Contract(
         kind="verdict",
         dimension="verdict",
@@ -85,6 +85,7 @@ def stored(
         graded_ns=T0 + 90 * SECOND,
         contract=contract,
         rubric=rubric,
+        revision="c0ffee",
     )
 
 

@@ -55,7 +55,7 @@ def a_verdict(score: object = 5, reason: object = "It agrees.", evidence: object
 
 def a_request_to_judge(run: Run, judge: Judge, **fields: Any) -> JudgeRequest:
     """A request for all dimensions of the judge's rubric."""
-    transcript = render(run, 24_000)
+    transcript = render(run, 24_000, fields.pop("reference", None))
     return JudgeRequest(
         project=run.project,
         trace_id=run.trace_id,
@@ -99,8 +99,8 @@ class Bench:
         """A judge as another process would have it: it knows what is in the log and nothing else."""
         now = self.clock.now
         self.endpoint = Endpoint(self._model, self.settings, now)
-        purse = Purse(self.settings.budget, self.settings.price, self.votes, now, partitions)
-        return Judge(self._rubric, self.settings, self.endpoint, purse, self.votes, now, **more)
+        purse = Purse(self.settings.budget, self.votes, now, partitions)
+        return Judge(self._rubric, self.settings, {self.settings.model: self.endpoint}, purse, self.votes, now, **more)
 
     async def judged(self, dimension: str, run: Run | None = None, **fields: Any) -> Judgment:
         """The judgment of one dimension of a run."""

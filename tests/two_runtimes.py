@@ -11,6 +11,7 @@ import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from ruamel.yaml import YAML
+from two_runtimes_records import without_times
 
 from collectors.replay import Sender, Times, read, retime
 from collectors.replay.retime import ENVIRONMENT
@@ -42,6 +43,8 @@ class ExpectedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: str
     rows: int
     judgments: int
+    effect: str | None = None
+    """What came of reading whether what it did is there; None where it did nothing of the kind."""
 
 
 class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +92,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     project: str
     configuration: dict[str, Any]
+    answers: dict[str, Any]
     recordings: tuple[Recorded, ...]
     feedback: tuple[Said, ...]
     expected: dict[str, Any]
@@ -221,6 +225,7 @@ MAY_DIFFER: Final[Mapping[str, Mapping[str, str]]] = {
         "run_version": "of the version that asked first; it is asked again whenever the trace is looked at",
     },
     "feedback": {"received_at": ARRIVAL, "earliness": "is received_at, turned around"},
+    "record_reads": {"read_at": ARRIVAL, "earliness": "is read_at, turned around", "content_hash": "covers read_at"},
     "traces": {
         "first_received_at": ARRIVAL,
         "receipts": ARRIVAL,
@@ -231,7 +236,7 @@ MAY_DIFFER: Final[Mapping[str, Mapping[str, str]]] = {
     "runs": {"first_received_at": ARRIVAL, "requested_at": ARRIVAL, "deadline_at": ARRIVAL, "inserted_at": ARRIVAL},
     "transcripts": {"inserted_at": ARRIVAL},
     "places": {"inserted_at": ARRIVAL},
-    "results": {"first_received_at": ARRIVAL, "inserted_at": ARRIVAL},
+    "results": {"first_received_at": ARRIVAL, "inserted_at": ARRIVAL},  # and of evidence when a record was read; see _as_told
     "minutes": {"first_received_at": ARRIVAL},
     "windows": {"first_received_at": ARRIVAL},
     "evaluations": {},
@@ -269,6 +274,8 @@ def comparable(table: str, found: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 def _as_told(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    if table == "results":
+        return {**row, "evidence": without_times(row["evidence"])}
     if table == "trips" and row["kind"] == "hard":
         opened = row["transition"] != Transition.CLEARED
         return {**{key: value for key, value in row.items() if key not in HARD_TRIP}, "of_a_run": opened}

@@ -5,6 +5,7 @@ from collections import Counter
 
 from two_runtimes import MAY_DIFFER, Rows, Scenario
 
+from pipeline.apps.revision import revision
 from pipeline.model.window import Transition
 from sinks.clickhouse.board import Accounting
 
@@ -17,6 +18,7 @@ def is_as_expected(played: Scenario, found: Rows, accounting: Accounting) -> Non
     assert min(counts.values()) > 0
     assert {name: getattr(accounting, name) for name in expected["accounting"]} == expected["accounting"]
     runs_are_as_expected(played, found)
+    effects_are_as_expected(played, found)
     trips_are_as_expected(played, found)
     golden_is_as_expected(played, found)
 
@@ -43,6 +45,13 @@ def runs_are_as_expected(played: Scenario, found: Rows) -> None:
     }
     none = {trace_id for recorded in played.recordings for trace_id in recorded.not_an_agent_run}
     assert {row["trace_id"][:8] for row in found["traces"] if row["state"] == "not_an_agent_run"} == none
+
+
+def effects_are_as_expected(played: Scenario, found: Rows) -> None:
+    checks = {check["name"] for agent in played.configuration["agents"].values() for check in agent["checks"]["records"]}
+    said = {(row["trace_id"][:8], row["outcome"]) for row in found["results"] if row["dimension"] in checks}
+    assert said == {(run.trace, run.effect) for run in played.runs if run.effect is not None}
+    assert {row["revision"] for table in ("runs", "results") for row in found[table]} == {revision()}
 
 
 def trips_are_as_expected(played: Scenario, found: Rows) -> None:

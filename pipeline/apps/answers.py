@@ -70,18 +70,19 @@ def _bearer(authorization: str | None) -> str | None:
         return None
 
 
-def _as_json(_request: web.Request, status: int, error: Exception) -> web.Response:
+def as_json(_request: web.Request, status: int, error: Exception) -> web.Response:
+    """Return a refusal as JSON."""
     return json_answer({"error": str(error)}, status)
 
 
-def guarded(handler: Handler, refusal: Refusal = _as_json) -> Handler:
+def guarded(handler: Handler, refusal: Refusal = as_json) -> Handler:
     """Answer what a person can mend with the sentence that says how: as JSON, or as ``refusal`` puts it."""
 
     async def answering(request: web.Request) -> web.Response:
         try:
             return await handler(request)
         except UnauthenticatedError as error:
-            refused = _as_json(request, 401, error)
+            refused = as_json(request, 401, error)
             refused.headers["WWW-Authenticate"] = 'Basic realm="tracegrade: any name, and an API key as password"'
             return refused
         except ConfigurationError as error:

@@ -12,14 +12,20 @@ from pipeline.apps.page_routes import page_routes
 from pipeline.apps.verdict_routes import verdict_routes
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.runtime.verifying import Verifier
+from pipeline.scorers.prices import PriceTable
 from sinks.clickhouse.store import Store
 
 LIMIT: Final = 100
 TURNS: Final = 1000
 
 
-def api_routes(store: Store, keys: Keys, telemetry: Telemetry, verifier: Verifier) -> list[web.RouteDef]:
-    """Return the routes of the API and the pages. Whose data is shown is decided by the caller's key, as for spans."""
+def api_routes(
+    store: Store, keys: Keys, telemetry: Telemetry, verifier: Verifier, prices: PriceTable, choice: str = ""
+) -> list[web.RouteDef]:
+    """Return the routes of the API and the pages. Whose data is shown is decided by the caller's key, as for spans.
+
+    ``choice`` is what every page says of scores that decide by the user's choice.
+    """
     api = _Api(store, keys, telemetry, verifier)
     return [
         web.get("/api/scoreboard", guarded(api.scoreboard)),
@@ -33,7 +39,7 @@ def api_routes(store: Store, keys: Keys, telemetry: Telemetry, verifier: Verifie
         web.get("/api/telemetry", guarded(api.telemetry)),
         web.get("/api/judge/cost", guarded(api.judge_cost)),
         *verdict_routes(store, keys),
-        *page_routes(store, keys),
+        *page_routes(store, keys, prices, choice),
     ]
 
 
@@ -49,11 +55,10 @@ class _Api:
 
     async def scoreboard(self, request: web.Request) -> web.Response:
         project, limit = self._project_of(request), number(request, "limit", LIMIT)
+        agent, flag = (request.query.get(name, "") for name in ("agent", "flag"))
         # In this order: no run is counted that is not shown yet.
         accounting = await self._store.accounting(project)
-        return json_answer(
-            {"runs": await self._store.scoreboard(project, limit, request.query.get("agent", "")), "accounting": accounting}
-        )
+        return json_answer({"runs": await self._store.scoreboard(project, limit, agent, flag), "accounting": accounting})
 
     async def run(self, request: web.Request) -> web.Response:
         return json_answer(await self._store.run_detail(self._project_of(request), request.match_info["prefix"]))

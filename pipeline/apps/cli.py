@@ -12,18 +12,19 @@ import typer
 from pipeline.apps import (
     commands,
     conversation_commands,
+    demo_command,
     doctor_command,
     explain_command,
-    feedback_command,
     key_command,
     verify_commands,
 )
+from pipeline.apps.cli_gate import gate
 from pipeline.apps.cli_judge import judge
 from pipeline.apps.cli_letters import letters
-from pipeline.apps.cli_options import AsJson, Config, Limit, OneAgent
+from pipeline.apps.cli_options import AsJson, Config, Limit, OneAgent, OneFlag
 from pipeline.apps.cli_quality import sums
+from pipeline.apps.cli_send import sends
 from pipeline.apps.cli_verdict import verdicts
-from pipeline.apps.feedback_command import About
 from pipeline.apps.logs import LEVELS, log_to_stderr
 from pipeline.apps.text import visible
 from pipeline.errors import ConfigurationError, TemporaryError
@@ -45,7 +46,9 @@ app.add_typer(topics, name="topics")
 app.add_typer(letters, name="dead-letters")
 app.add_typer(verdicts)
 app.add_typer(sums)
+app.add_typer(sends)
 app.add_typer(judge, name="judge")
+app.add_typer(gate, name="gate")
 
 
 def _version(asked: bool) -> None:
@@ -97,27 +100,7 @@ def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep the data in this folder, to look around in afterwards.")] = None,
 ) -> None:
     """Grade the bundled traces with a scripted judge, on a temporary folder, and print the scoreboard."""
-    raise typer.Exit(commands.demo(traces, keep))
-
-
-@app.command()
-def replay(
-    files: Annotated[
-        list[Path], typer.Argument(help="Recorded traces: OTLP/JSON lines and other known shapes, or folders of them.")
-    ],
-    endpoint: Annotated[str, typer.Option(help="Where to send: an OTLP endpoint.")] = "http://127.0.0.1:4317",
-    protocol: Annotated[str, typer.Option(help="grpc or http/protobuf; by the endpoint's port where not given.")] = "",
-    times: Annotated[
-        str, typer.Option(help="original, shifted (the last span ends now) or backfill (original times, outside all gates).")
-    ] = "shifted",
-    same_ids: Annotated[
-        bool, typer.Option("--same-ids", help="Keep trace and span ids; moved traces get new ones otherwise.")
-    ] = False,
-    key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Send recorded traces through an OTLP endpoint."""
-    raise typer.Exit(commands.replay(files, endpoint, protocol, times, key, same_ids=same_ids, json=as_json))
+    raise typer.Exit(demo_command.demo(traces, keep))
 
 
 @app.command()
@@ -139,10 +122,11 @@ def scoreboard(
     config: Config = None,
     limit: Limit = 50,
     agent: OneAgent = "",
+    flag: OneFlag = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the latest runs and what became of all of them."""
-    raise typer.Exit(commands.scoreboard(config, limit, agent, json=as_json))
+    raise typer.Exit(commands.scoreboard(config, limit, agent, flag, json=as_json))
 
 
 @app.command()
@@ -199,31 +183,6 @@ def check(
 def doctor(config: Config = None, as_json: AsJson = False) -> None:
     """Look whether what the configuration names is there and works: store, brokers, judge. Asks the judge one question."""
     raise typer.Exit(doctor_command.doctor(config, json=as_json))
-
-
-@app.command()
-def feedback(
-    about: Annotated[str, typer.Argument(metavar="ID", help="The whole id of a run, or of what --of says.")],
-    value: Annotated[str, typer.Option(help="up, down, or a number; below 0 is a thumbs-down.")],
-    of: Annotated[About, typer.Option(help="What the id names; of a conversation, the run that ended last.")] = About.RUN,
-    comment: Annotated[str, typer.Option(help="Why.")] = "",
-    author: Annotated[str, typer.Option(help="Who says so.")] = "",
-    name: Annotated[str, typer.Option("--id", help="A key of your own: what is sent again under it is the same feedback.")] = "",
-    endpoint: Annotated[
-        str, typer.Option(help="Where to send: the HTTP address of an up or a collector.")
-    ] = "http://127.0.0.1:4318",
-    key: Annotated[str, typer.Option(envvar="TRACEGRADE_KEY", help="API key of the receiver.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Say what you think of a run; a thumbs-down has it judged whatever the sample says."""
-    said = {
-        f"{of}_id": about.strip(),
-        "value": feedback_command.value_of(value),
-        "comment": comment,
-        "author": author,
-        "id": name,
-    }
-    raise typer.Exit(feedback_command.feedback(endpoint, key, said, as_json=as_json))
 
 
 @golden.command("export")

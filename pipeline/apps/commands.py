@@ -4,24 +4,21 @@
 import asyncio
 import logging
 import os
-import socket
 import sys
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 import msgspec
 
+from pipeline.apps.choice import print_choice
 from pipeline.apps.text import as_json, visible
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pipeline.config.tracegrade import TracegradeSettings
     from sinks.clickhouse.store import Store
-
-E = TypeVar("E", bound=StrEnum)
 
 
 def up(config: Path | None) -> int:
@@ -59,90 +56,33 @@ def worker(config: Path | None, stages: str) -> int:
     from pipeline.config.load import load
 
     settings = load(config)
+    from pipeline.apps.process import and_end
     from pipeline.apps.worker import run
 
-    return asyncio.run(run(settings, stages))
+    return asyncio.run(and_end(run(settings, stages)))
 
 
-def demo(traces: Path | None, keep: Path | None) -> int:
-    """Grade the bundled traces."""
-    from pipeline.apps.demo.play import play
-
-    _quiet_exporters()
-    return asyncio.run(play(traces, keep))
-
-
-def replay(files: list[Path], endpoint: str, protocol: str, times: str, key: str, *, same_ids: bool, json: bool) -> int:
-    """Send recorded traces, showing progress."""
-    from rich.progress import Progress
-
-    from collectors.replay import Protocol, Times, read, retime, send
-    from pipeline.apps.show import console
-    from pipeline.runtime.clock import SystemClock
-
-    _quiet_exporters()
-    spoken = _choice(Protocol, "--protocol", protocol) if protocol else None
-    moved = _choice(Times, "--times", times)
-    recordings = list(read(files))
-    _look_for(endpoint)
-    total = sum(recording.spans for recording in recordings)
-    requests = retime(recordings, moved, SystemClock().now(), same_ids=same_ids)
-    terminal = console(to_stderr=True)
-    with Progress(transient=True, console=terminal, disable=not terminal.is_terminal) as progress:
-        task = progress.add_task("sending spans", total=total)
-        report = send(requests, endpoint, spoken, key, lambda done, _: progress.update(task, completed=done), total=total)
-    skipped = {str(recording.path): recording.skipped for recording in recordings if recording.skipped}
-    if json:
-        print_json({**msgspec.to_builtins(report), "total": total, "skipped": skipped})
-        return report.exit_code
-    for path, why in skipped.items():
-        print_line(f"skipped {path}: {why}")
-    rest = "; the rest was not tried, after several failures in a row" if report.gave_up else ""
-    print_line(f"sent {report.sent} of {total} spans to {endpoint}; {report.rejected} rejected, {report.failed} failed{rest}")
-    for message in report.messages:
-        print_line(f"  {message}")
-    return report.exit_code
-
-
-def _quiet_exporters() -> None:
-    """The report says what their retries came to."""
+def quiet_exporters() -> None:
+    """Keep their retries out of the log: the report says what they came to."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
 
-def _look_for(endpoint: str) -> None:
-    """Say at once what an exporter would find out after half a minute of retries: that nothing listens there."""
-    address = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
-    try:
-        if address.hostname and address.port:
-            socket.create_connection((address.hostname, address.port), timeout=10).close()
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"{endpoint} does not answer ({error}); start tracegrade up, or name another --endpoint"
-        ) from error
-
-
-def _choice(kind: type[E], option: str, text: str) -> E:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ConfigurationError(f"{option} is {text!r}; write one of {', '.join(kind)}") from None
-
-
-def scoreboard(config: Path | None, limit: int, agent: str, *, json: bool) -> int:
+def scoreboard(config: Path | None, limit: int, agent: str, flag: str, *, json: bool) -> int:
     """Show the latest runs and the accounting."""
     from pipeline.apps import show
     from pipeline.config.load import load
 
     async def direct(store: "Store", project: str) -> Any:
         accounting = await store.accounting(project)
-        return {"runs": await store.scoreboard(project, limit, agent), "accounting": accounting}
+        return {"runs": await store.scoreboard(project, limit, agent, flag), "accounting": accounting}
 
-    board = ask(load(config), f"/api/scoreboard?{urlencode({'limit': limit, 'agent': agent})}", direct)
+    settings = load(config)
+    board = ask(settings, f"/api/scoreboard?{urlencode({'limit': limit, 'agent': agent, 'flag': flag})}", direct)
     if json:
         print_json(board)
     else:
-        console = show.console()
-        console.print(show.scoreboard(board["runs"], board["accounting"], console.width))
+        (console := show.console()).print(show.scoreboard(board["runs"], board["accounting"], console.width, agent, flag))
+        print_choice(settings)
     return 0
 
 
@@ -151,15 +91,16 @@ def run(config: Path | None, run_id: str, part: str | None = None, *, json: bool
     from pipeline.apps import show, show_run
     from pipeline.config.load import load
 
-    prefix = run_id.strip()
+    settings, prefix = load(config), run_id.strip()
     if not prefix:
         raise ConfigurationError("the run's id is empty; write as much of its beginning as is unique")
-    detail = ask(load(config), f"/api/runs/{quote(prefix, safe='')}", lambda store, project: store.run_detail(project, prefix))
+    detail = ask(settings, f"/api/runs/{quote(prefix, safe='')}", lambda store, project: store.run_detail(project, prefix))
     of_it = None if part is None else show_run.of_part(detail, part)
     if json:
         print_json(of_it or detail)
     else:
         show.console().print(show_run.run(detail) if of_it is None else show_run.part(of_it))
+        print_choice(settings)
     return 0
 
 
@@ -179,7 +120,8 @@ def golden_export(config: Path | None, folder: Path, *, json: bool) -> int:
     if json:
         print_json({"file": str(path), "cases": count})
     else:
-        print_line(f"wrote {count} cases to {path}")
+        why = "" if count else f": no failing run of project {settings.project} has become a golden candidate yet"
+        print_line(f"wrote {count} cases to {path}{why}")
     return 0
 
 

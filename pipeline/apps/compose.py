@@ -13,16 +13,19 @@ from collectors.otlp.logs import LOGS
 from collectors.otlp.receiver import Receiver
 from collectors.otlp.traces import TRACES
 from collectors.redaction.configured import redactor
+from pipeline.apps.addresses import addressed
 from pipeline.apps.api import api_routes
 from pipeline.apps.health import Check, Health, backlog, disk
 from pipeline.apps.openapi import openapi_route
 from pipeline.apps.parts import Parts
+from pipeline.apps.published import Published
 from pipeline.apps.quality_routes import quality_routes
 from pipeline.apps.serve import Served, serve
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.apps.verify_commands import verifier_of
-from pipeline.config.grading import contracts, quality_policies, rubrics_in_force
+from pipeline.config.grading import by_choice, contracts, quality_policies, rubrics_in_force
 from pipeline.config.tracegrade import TracegradeSettings
+from pipeline.judges import calibration
 from pipeline.model.topology import Topic
 from pipeline.runtime.clock import Clock, SystemClock
 from pipeline.runtime.dead_letters import LetterBox
@@ -30,6 +33,7 @@ from pipeline.runtime.embedded import Embedded
 from pipeline.runtime.intake import BACKLOG
 from pipeline.runtime.replaying import Replayer
 from pipeline.runtime.telemetry import Telemetry
+from pipeline.scorers.prices import PriceTable
 from sinks.clickhouse.run_finder import RunFinder
 from sinks.clickhouse.store import Store
 
@@ -116,12 +120,18 @@ class Product:
         desk = FeedbackDesk(self.pipeline.intake.store, runs, self.clock.now, hides, self.telemetry.feedback)
         verifier = verifier_of(self.settings, self.store)
         more = [
-            *api_routes(self.store, keys, self.telemetry, verifier),
-            *quality_routes(self.store, keys, quality_policies(self.settings)),
+            *api_routes(self.store, keys, self.telemetry, verifier, PriceTable(self.settings.prices), by_choice(self.settings)),
+            *quality_routes(
+                self.store,
+                keys,
+                quality_policies(self.settings),
+                calibration.load(self.settings.judge.calibration),
+                Published.by(self.settings),
+            ),
             openapi_route(),
             *feedback.routes(receiver, desk),
         ]
-        return await serve(receiver, health, more, stack)
+        return await serve(receiver, health, more, stack, (addressed,))
 
     def _checks(self) -> dict[str, Check]:
         intake = self.pipeline.intake

@@ -71,8 +71,10 @@ async def examine(config: Path | None, environment: Mapping[str, str] = os.envir
     if settings.judge.base_url is None:
         yield Finding("judge", ok=None, said="none is configured: judged dimensions stay unresolved (no_judge); docs/judge.md")
     else:
-        async for one in _judge(priced(settings), environment):
-            yield one
+        judge = priced(settings)
+        for model in judge.ids:
+            async for one in _judge(judge.of(model), environment):
+                yield one
 
 
 async def _found(part: str, looking: Awaitable[str]) -> Finding:
@@ -132,14 +134,14 @@ async def _judge(settings: JudgeSettings, environment: Mapping[str, str]) -> Asy
             reply = await model.ask(request)
             ability = model.ability
     except TROUBLE as error:
-        yield Finding("judge", ok=False, said=str(error))
+        yield Finding("judge", ok=False, said=str(error) if settings.at == "judge" else f"{settings.model}: {error}")
         return
     yield Finding(
         "judge", ok=True, said=f"{settings.model} at {settings.base_url} answers, as {reply.served_model or 'nobody says what'}"
     )
     if ability is not None:
         yield Finding("judge", ok=True, said=f"it takes {ability_line(msgspec.to_builtins(ability))}")
-    yield _read(question, reply)
+    yield _read(question, reply, settings.at)
     yield _priced(settings, reply)
 
 
@@ -162,14 +164,14 @@ def _question(rubric: Rubric, name: str, settings: JudgeSettings) -> Question:
     return Question.of(request, rubric, judge_contract(rubric, name, settings))
 
 
-def _read(question: Question, reply: Reply) -> Finding:
+def _read(question: Question, reply: Reply, at: str) -> Finding:
     grade = question.grade(reply.text)
     if grade.score is not None:
         return Finding(
             "judge", ok=True, said=f"its verdict on a refund that went well can be read: {grade.score:g}, {grade.outcome}"
         )
     todo = (
-        "raise judge.max_output_tokens"
+        f"raise {at}.max_output_tokens"
         if reply.finish_reason == CUT
         else "judgments like this end without a score; try a larger model"
     )
@@ -185,7 +187,7 @@ def _priced(settings: JudgeSettings, reply: Reply) -> Finding:
         )
     tokens = f"{reply.input_tokens} tokens in, {reply.output_tokens} out"
     if settings.price is None:
-        return Finding("judge", ok=True, said=f"the question took {tokens}; write judge.price, so that costs are known")
+        return Finding("judge", ok=True, said=f"the question took {tokens}; write {settings.at}.price, so that costs are known")
     return Finding(
         "judge",
         ok=True,

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 def explain(files: Sequence[Path], config: Path | None, run_id: str, *, as_json: bool) -> int:
     """Explain what files of recorded traces hold, or the trace of a stored run."""
     if bool(files) == bool(run_id.strip()):
-        raise ConfigurationError(
-            "it is not clear what to explain; name files of recorded traces, or one stored run with --run ID"
-        )
+        what = "files and --run are two things to explain" if files else "there is nothing to explain"
+        raise ConfigurationError(f"{what}; name files of recorded traces, or one stored run with --run ID")
     if files:
         from collectors.replay.arrived import arrived
 

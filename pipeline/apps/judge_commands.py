@@ -47,22 +47,32 @@ def try_(config: Path | None, run_id: str, dimension: str, *, json: bool) -> int
 
 def trial_lines(made: "Trial") -> "Iterator[str]":
     """Yield a trial as it reads in a terminal."""
-    yield f"run {made.run_id}, {made.dimension} under contract {made.contract}, {made.endpoint}"
-    yield f"the endpoint takes {ability_line(msgspec.to_builtins(made.ability))}" if made.ability else "nobody was asked"
+    yield f"run {made.run_id}, {made.dimension} under contract {made.contract}"
+    for asked in made.asked:
+        takes = f"takes {ability_line(msgspec.to_builtins(asked.ability))}" if asked.ability else "answered nothing yet"
+        yield f"{asked.endpoint}: it {takes}"
+    if not made.asked:
+        yield "nobody was asked"
     for number, one in enumerate(made.calls, start=1):
         if number == 1:
             yield from _prompt(one)
         vote = one.vote
-        yield f"--- reply {number} of {len(made.calls)}" + (", asked once more" if vote.key.attempt else "")
+        again = ", asked once more" if vote.key.attempt else ""
+        yield f"--- reply {number} of {len(made.calls)}: vote {vote.key.vote + 1}, {vote.model}{again}"
         yield vote.raw_reply or "(empty)"
         score = "no score" if vote.score is None else f"score {vote.score:g}"
         yield f"--- read as: {vote.outcome}, {score}: {vote.reason}"
-        yield f"    {_tokens(vote.input_tokens)} in, {_tokens(vote.output_tokens)} out, {dollars(vote.cost_usd)}"
+        yield f"    {tokens(vote.input_tokens)} in, {tokens(vote.output_tokens)} out, {dollars(vote.cost_usd)}"
+    yield from _ending(made)
+
+
+def _ending(made: "Trial") -> "Iterator[str]":
     said = made.judgment
     score = "no score" if said.score is None else f"score {said.score:g}"
     yield f"=== {said.outcome}, {score}: {said.reason}"
     if said.quote:
         yield f"    quoted: {said.quote}"
+    yield f"    the judge is {made.authority} here: {'what it says counts' if made.counts else 'its scores are shown and decide nothing'}"
     flags = f"; flags: {', '.join(said.flags)}" if said.flags else ""
     yield f"    {dollars(said.cost_usd)} in all{flags}. Nothing of this was stored."
 
@@ -114,9 +124,9 @@ def _table(days: Sequence[Mapping[str, Any]]) -> "RenderableType":
     for day in days:
         names = [show.cell(day[name], longest=40) for name in ("day", "project", "dimension", "model")]
         counts = [str(day["calls"]), str(day["failed"]), str(day["lost"])]
-        tokens = [_tokens(day["input_tokens"]), _tokens(day["output_tokens"])]
+        used = [tokens(day["input_tokens"]), tokens(day["output_tokens"])]
         unsure = f"{day['unsure_usd']:.4f}" if day["unsure_usd"] else ""
-        made.add_row(*names, *counts, *tokens, dollars(day["cost_usd"]), unsure)
+        made.add_row(*names, *counts, *used, dollars(day["cost_usd"]), unsure)
     return made
 
 
@@ -140,5 +150,6 @@ def dollars(cost_usd: float | None) -> str:
     return "cost unknown" if cost_usd is None else f"{cost_usd:.4f}"
 
 
-def _tokens(count: int | None) -> str:
+def tokens(count: int | None) -> str:
+    """Return a count of tokens; one that nobody knows is not 0."""
     return "unknown" if count is None else str(count)

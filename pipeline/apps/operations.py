@@ -7,6 +7,7 @@ import msgspec
 from collectors.feedback.said import Said
 from collectors.otlp.signal import Encoding
 from pipeline.apps.health import Finding
+from pipeline.apps.pages.runs_query import FIELDS
 from pipeline.apps.window_lines import WindowLine
 from pipeline.model.comparison import Comparison
 from pipeline.model.conversation import Conversation, ConversationDetail
@@ -25,6 +26,8 @@ from sinks.clickhouse.run_detail import RunDetail
 JSON: Final = "application/json"
 HTML: Final = "text/html"
 TEXT: Final = "text/plain"
+BAD: Final = 400
+"""Status of what cannot be done as it is asked for."""
 
 
 class Scoreboard(msgspec.Struct, frozen=True):
@@ -98,13 +101,20 @@ class Operation(msgspec.Struct, frozen=True):
     refusal: Any = Refusal
     """The type behind the JSON of a refusal; None for what is none."""
 
+    @property
+    def strict(self) -> bool:
+        """Whether a parameter that is not among its own is refused: probes and browsers add theirs, and senders read OTLP's errors."""
+        return BAD in self.refusals and self.refusal is not Status
+
 
 def _limit(default: int) -> Parameter:
     return Parameter("limit", f"How many, the last ones; {default} where nothing is written.", int)
 
 
 def _of_run(name: str = "prefix") -> Parameter:
-    return Parameter(name, "The run's id, or as much of its beginning as is unique.", required=True)
+    return Parameter(
+        name, "The run's id, or as much of its beginning as is unique; or the id of a trace with one run.", required=True
+    )
 
 
 _AGENT: Final = Parameter("agent", "Only this agent's.")
@@ -129,7 +139,11 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ),
     ("GET", "/healthz"): Operation("Whether the process is alive.", media=(TEXT,), refusals=(503,), refusal=None),
     ("GET", "/readyz"): Operation("Whether the process can work.", Readiness, refusals=(503,), refusal=Readiness),
-    ("GET", "/api/scoreboard"): Operation("The latest runs, and what became of all of them.", Scoreboard, (_limit(100), _AGENT)),
+    ("GET", "/api/scoreboard"): Operation(
+        "The latest runs, and what became of all of them.",
+        Scoreboard,
+        (_limit(100), _AGENT, Parameter("flag", "Only runs with this flag, such as needs_a_person.")),
+    ),
     ("GET", "/api/runs/{prefix}"): Operation(
         "Everything that is stored of one run.", RunDetail, (_of_run(),), refusals=_ALL_REFUSALS
     ),
@@ -197,10 +211,32 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
         refusals=_ALL_REFUSALS,
     ),
     ("GET", "/api/openapi.json"): Operation("This document.", dict[str, Any], refusals=()),
-    ("GET", "/"): Operation("The status page.", media=(HTML,), refusal=None),
-    ("GET", "/runs"): Operation("The page that lists runs.", media=(HTML,), refusal=None),
+    ("GET", "/"): Operation(
+        "The status page.",
+        parameters=(Parameter("all", "With the gates that do not fire, and what gates said last."),),
+        media=(HTML,),
+        refusal=None,
+    ),
+    ("GET", "/runs"): Operation(
+        "The page that lists runs.",
+        parameters=(
+            *(Parameter(name, "As in the form of the page.") for name in FIELDS),
+            Parameter("before", "Where the page before ended; without it the newest runs."),
+        ),
+        media=(HTML,),
+        refusal=None,
+    ),
     ("GET", "/runs/{run}"): Operation(
-        "The page of one run.", parameters=(_of_run("run"),), media=(HTML,), refusals=_ALL_REFUSALS, refusal=None
+        "The page of one run.",
+        parameters=(
+            _of_run("run"),
+            Parameter("version", "Number of one of the run's versions; the one that counts where nothing is written.", int),
+            Parameter("steps", "Which page of the steps, from 1.", int),
+            Parameter("step", "The span whose step is shown."),
+        ),
+        media=(HTML,),
+        refusals=_ALL_REFUSALS,
+        refusal=None,
     ),
     ("GET", "/runs/{run}/value"): Operation(
         "One text of a run as a file.",

@@ -19,6 +19,8 @@ from pipeline.apps.window_lines import length_of, lines_of
 from pipeline.errors import ConfigurationError
 from pipeline.model.version import StoredTrace
 from pipeline.model.window import GateStatus
+from pipeline.scorers.prices import PriceTable
+from pipeline.stages.grade import NEEDS_A_PERSON
 from pipeline.stages.outline import Entry, outline
 from sinks.clickhouse.run_detail import AmbiguousRunError, RunDetail, UnknownRunError
 from sinks.clickhouse.run_list import cursor_of
@@ -31,25 +33,27 @@ PAGE: Final = 50
 TRIPS: Final = 20
 _VERSION: Final = re.compile("[0-9]{1,19}")
 _KEPT: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
-_TITLES: Final = {400: "That cannot be shown", 404: "Not found", 503: "The store does not answer now"}
+_TITLES: Final = {400: "That cannot be shown", 404: "Not found", 405: "Not answered", 503: "The store does not answer now"}
 
 
-def page_routes(store: Store, keys: Keys) -> list[web.RouteDef]:
+def page_routes(store: Store, keys: Keys, prices: PriceTable, choice: str) -> list[web.RouteDef]:
     """Return the routes of the pages. Whose runs are shown is decided by the caller's key, as for spans."""
-    pages = _Pages(store, keys)
+    pages = _Pages(store, keys, prices, choice)
     return [
-        web.get("/", guarded(pages.status, _refusal)),
-        web.get("/runs", guarded(pages.runs, _refusal)),
-        web.get("/runs/{run}", guarded(pages.run, _refusal)),
-        web.get("/runs/{run}/value", guarded(pages.value, _refusal)),
+        web.get("/", guarded(pages.status, as_page)),
+        web.get("/runs", guarded(pages.runs, as_page)),
+        web.get("/runs/{run}", guarded(pages.run, as_page)),
+        web.get("/runs/{run}/value", guarded(pages.value, as_page)),
         web.get(STYLE_PATH, _style),
     ]
 
 
 class _Pages:
-    def __init__(self, store: Store, keys: Keys) -> None:
+    def __init__(self, store: Store, keys: Keys, prices: PriceTable, choice: str) -> None:
         self._store = store
         self._keys = keys
+        self._prices = prices
+        self._choice = choice
 
     async def status(self, request: web.Request) -> web.Response:
         project = project_of(self._keys, request)
@@ -57,6 +61,7 @@ class _Pages:
         return _html(
             "status.html",
             project=project,
+            by_choice=self._choice,
             # In this order: no run is counted that is not shown yet.
             accounting=await self._store.accounting(project),
             runs=await self._store.scoreboard(project, LATEST),
@@ -75,10 +80,12 @@ class _Pages:
         return _html(
             "runs.html",
             project=project,
+            by_choice=self._choice,
             given=wanted.given,
             outcomes=OUTCOMES,
             classes=CLASSES,
             choices=await self._store.run_list.choices(project),
+            needs_a_person=NEEDS_A_PERSON,
             counts=counts,
             runs=found[:PAGE],
             later=wanted.before is not None,
@@ -96,7 +103,8 @@ class _Pages:
         reads = [one for one in trace.evidence if one.run_id == latest.line.run_id]
         steps_page, step = number(request, "steps", 1), request.query.get("step", "")
         # Off the loop: a run of ten thousand steps takes a while to look through.
-        text = await asyncio.to_thread(run_page, project, latest, detail, history, entries, reads, steps_page, step)
+        given = (project, latest, detail, history, entries, reads, self._prices, steps_page, step, self._choice)
+        text = await asyncio.to_thread(run_page, *given)
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 
     async def _at(self, project: str, latest: RunDetail, text: str) -> RunDetail:
@@ -135,7 +143,8 @@ async def _style(_request: web.Request) -> web.Response:
     return web.Response(text=STYLE, content_type="text/css", headers=headers)
 
 
-def _refusal(_request: web.Request, status: int, error: Exception) -> web.Response:
+def as_page(_request: web.Request, status: int, error: Exception) -> web.Response:
+    """Return a refusal as a page, with the runs that may be meant."""
     candidates = error.candidates if isinstance(error, AmbiguousRunError) else ()
     return _html("message.html", status, title=_TITLES[status], sentence=str(error), candidates=candidates)
 

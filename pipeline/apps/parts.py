@@ -11,10 +11,10 @@ import aiohttp
 from collectors.dialects import plug_ins
 from collectors.records.sources import opened
 from collectors.redaction.configured import redactor
-from collectors.redaction.redactor import Counts
+from collectors.redaction.walk import Counts
 from pipeline.apps.judges import Judges
 from pipeline.apps.revision import revision
-from pipeline.config.grading import graders_of, grading_of, idle_contracts
+from pipeline.config.grading import deciding_contracts, graders_of, grading_of
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.model.result import Judgment, Kind
 from pipeline.model.time import MINUTE, SECOND
@@ -26,7 +26,7 @@ from pipeline.runtime.messenger import Messenger, NotificationStore
 from pipeline.runtime.record_desk import OpenSource, as_it_is
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.stages.alert import destinations
-from pipeline.stages.gate import FloorGate
+from pipeline.stages.gate import lengths_of
 from pipeline.stages.turn import Assembly
 from sinks.alerts.webhook import Webhook
 from sinks.clickhouse.store import Store
@@ -76,7 +76,7 @@ class Parts:
             settings.assemble.idle_timeout,
             settings.judge.deadline,
             kinds,
-            idle_contracts(settings),
+            deciding_contracts(settings),
             settings.retention.of,
         )
 
@@ -120,7 +120,7 @@ class Parts:
 
     def windows(self) -> list[int]:
         """Return the lengths of the windows that are published, in ns."""
-        return sorted({WINDOW, *(gate.window for gate in self.settings.gates if isinstance(gate, FloorGate))})
+        return sorted({WINDOW, *lengths_of(self.settings.gates)})
 
     async def ask_of(self, store: Store) -> AskOf:
         """Return how the judge is asked. Where none is configured nothing is ever asked."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from pipeline.apps.choice import print_choice
 from pipeline.apps.commands import ask, print_json, print_line
 from pipeline.errors import ConfigurationError
 
@@ -23,16 +24,19 @@ UNEQUAL = 1
 def windows(config: Path | None, dimension: str, length: str, agent: str, limit: int, *, json: bool) -> int:
     """Show the latest windows of a dimension, each rate with all that belongs beside it."""
     from pipeline.apps import show_quality
+    from pipeline.apps.published import Published
     from pipeline.apps.window_lines import length_of, lines_of
     from pipeline.config.load import load
+    from pipeline.judges import calibration
 
     async def direct(store: "Store", project: str) -> Any:
-        return lines_of(await store.windows.latest(project, dimension, length_ns, agent, limit))
+        found = await Published.by(settings).latest(store.windows, project, dimension, length_ns, agent, limit)
+        return lines_of(found, calibration.load(settings.judge.calibration))
 
-    length_ns = length_of(length)
+    settings, length_ns = load(config), length_of(length)
     path = f"/api/windows?{urlencode({'dimension': dimension, 'length': length, 'agent': agent, 'limit': limit})}"
-    found = ask(load(config), path, direct)
-    return _told(found, lambda: show_quality.windows(found), json=json)
+    found = ask(settings, path, direct)
+    return _told(found, lambda: show_quality.windows(found), settings, json=json)
 
 
 def latest(config: Path | None, agent: str, limit: int, *, json: bool) -> int:
@@ -43,7 +47,7 @@ def latest(config: Path | None, agent: str, limit: int, *, json: bool) -> int:
     settings = load(config)
     path = f"/api/quality?{urlencode({'agent': agent, 'limit': limit})}"
     found = ask(settings, path, lambda store, project: evaluations_of(settings, store).latest(project, agent, limit))
-    return _told(found, lambda: show_quality.evaluations(found), json=json)
+    return _told(found, lambda: show_quality.evaluations(found), settings, json=json)
 
 
 def one(config: Path | None, name: str, *, json: bool) -> int:
@@ -54,7 +58,7 @@ def one(config: Path | None, name: str, *, json: bool) -> int:
     settings, prefix = load(config), _prefix(name)
     path = f"/api/quality/{quote(prefix, safe='')}"
     found = ask(settings, path, lambda store, project: evaluations_of(settings, store).one(project, prefix))
-    return _told(found, lambda: show_quality.evaluation(found), json=json)
+    return _told(found, lambda: show_quality.evaluation(found), settings, json=json)
 
 
 def spec(config: Path | None, *, json: bool) -> int:
@@ -67,7 +71,7 @@ def spec(config: Path | None, *, json: bool) -> int:
 
     settings = load(config)
     found = ask(settings, "/api/quality/spec", direct)
-    return _told(found, lambda: show_quality.policies(found), json=json)
+    return _told(found, lambda: show_quality.policies(found), settings, json=json)
 
 
 def recompute(config: Path | None, name: str, *, json: bool) -> int:
@@ -95,13 +99,14 @@ def evaluations_of(settings: "TracegradeSettings", store: "Store") -> "Evaluatio
     return Evaluations(store, quality_policies(settings), DEFAULT)
 
 
-def _told(found: Any, shown: "Callable[[], RenderableType]", *, json: bool) -> int:
+def _told(found: Any, shown: "Callable[[], RenderableType]", settings: "TracegradeSettings", *, json: bool) -> int:
     from pipeline.apps import show
 
     if json:
         print_json(found)
     else:
         show.console().print(shown())
+        print_choice(settings)
     return 0
 
 

@@ -7,9 +7,11 @@ from aiohttp import web
 
 from collectors.otlp.keys import Keys, UnauthenticatedError
 from pipeline.apps.answers import guarded, json_answer, number, project_of
-from pipeline.apps.window_lines import length_of, lines_of
+from pipeline.apps.published import Published
+from pipeline.apps.window_lines import NOTHING_EARNED, length_of, lines_of
 from pipeline.config.consistency import is_loopback
 from pipeline.config.tracegrade import DEFAULT
+from pipeline.judges.calibration import Calibration
 from pipeline.model.quality import QualitySpec
 from pipeline.runtime.evaluations import Evaluations
 from sinks.clickhouse.store import Store
@@ -17,20 +19,27 @@ from sinks.clickhouse.store import Store
 LIMIT: Final = 50
 
 
-def quality_routes(store: Store, keys: Keys, policies: Mapping[str, QualitySpec]) -> list[web.RouteDef]:
+def quality_routes(
+    store: Store,
+    keys: Keys,
+    policies: Mapping[str, QualitySpec],
+    earned: Calibration = NOTHING_EARNED,
+    published: Published = Published(),  # noqa: B008 - it is immutable
+) -> list[web.RouteDef]:
     """Return the routes. Whose runs are shown is decided by the caller's key."""
     evaluations = Evaluations(store, policies, DEFAULT)
 
     async def windows(request: web.Request) -> web.Response:
         query = request.query
-        found = await store.windows.latest(
+        found = await published.latest(
+            store.windows,
             project_of(keys, request),
             query.get("dimension", "verdict"),
             length_of(query.get("length", "5m")),
             query.get("agent", ""),
             number(request, "limit", LIMIT),
         )
-        return json_answer(lines_of(found))
+        return json_answer(lines_of(found, earned))
 
     async def latest(request: web.Request) -> web.Response:
         agent, limit = request.query.get("agent", ""), number(request, "limit", LIMIT)

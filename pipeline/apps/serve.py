@@ -40,8 +40,16 @@ class Listening(msgspec.Struct, frozen=True):
     context: ssl.SSLContext | None = None
 
 
-async def serve(receiver: Receiver, health: Health, more: Iterable[web.RouteDef], stack: AsyncExitStack) -> Served:
+async def serve(
+    receiver: Receiver,
+    health: Health,
+    more: Iterable[web.RouteDef],
+    stack: AsyncExitStack,
+    passing: tuple[Middleware, ...] = (),
+) -> Served:
     """Accept signals over gRPC and HTTP until the stack is closed, which waits for requests in flight.
+
+    ``passing`` is what requests over HTTP pass last, after what is asked of every sender.
 
     Raises:
         ConfigurationError: a port is taken, or not this user's to take; a certificate is missing.
@@ -51,7 +59,7 @@ async def serve(receiver: Receiver, health: Health, more: Iterable[web.RouteDef]
     middlewares = [cross_origin(settings.cors)]
     if receiver.open:
         middlewares.append(only_hosts(settings.host))
-    how = Listening(tuple(middlewares), certificates.context if certificates is not None else None)
+    how = Listening((*middlewares, *passing), certificates.context if certificates is not None else None)
     answered = [*routes(receiver), *health.routes(), *more]
     http_url = await listen(answered, settings.host, settings.http_port, "receiver.http_port", stack, how)
     health_url = None

@@ -98,7 +98,7 @@ def ask(url: str, path: str, key: str = "", body: Any = None, tls: TlsSettings |
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}{path}", data, headers)  # noqa: S310 - the address that up wrote
     try:
-        with _opener(tls).open(request, timeout=PATIENCE) as answer:
+        with opener(tls).open(request, timeout=PATIENCE) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         sentence = _sentence(error) or f"the running up at {url} answered {error.code} to {path}; its log says why"
@@ -107,7 +107,12 @@ def ask(url: str, path: str, key: str = "", body: Any = None, tls: TlsSettings |
         raise TemporaryError(f"the running up at {url} does not answer: {error}") from None
 
 
-def _opener(tls: TlsSettings | None) -> urllib.request.OpenerDirector:
+def opener(tls: TlsSettings | None) -> urllib.request.OpenerDirector:
+    """Return what asks a receiver of this configuration, and believes only its certificate where it has one.
+
+    Raises:
+        ConfigurationError: the certificate's files cannot be read.
+    """
     if tls is None:
         return urllib.request.build_opener(_DIRECT)
     try:

@@ -64,23 +64,33 @@ def cell(value: object, style: str = "", longest: int = 400) -> Text:
     return Text(one_line(value, longest), style=style)
 
 
-def scoreboard(runs: Sequence[Mapping[str, Any]], accounting: Mapping[str, Any], width: int) -> RenderableType:
-    """Return the latest runs, one a row, and the accounting below; at most ``width`` columns wide."""
+def scoreboard(
+    runs: Sequence[Mapping[str, Any]], accounting: Mapping[str, Any], width: int, agent: str = "", flag: str = ""
+) -> RenderableType:
+    """Return the latest runs, one a row, and the accounting below; at most ``width`` columns wide.
+
+    The accounting is of the whole project, also where only runs of an agent or with a flag are listed; then it says so.
+    """
+    chosen = "".join(
+        (f" of agent {one_line(agent, NAME)!r}" if agent else "", f" with flag {one_line(flag, NAME)!r}" if flag else "")
+    )
+    below: list[RenderableType] = [Text(f"Not only runs{chosen}, but all of the project:")] if chosen else []
+    below.append(accounting_line(accounting))
     if not runs:
-        return Group(Text("No runs here."), accounting_line(accounting))
+        return Group(Text(f"No runs{chosen} here."), *below)
     agents = [cell(_agent(run), longest=80) for run in runs]
     verdict = max(len(word) for word in COLOURS) if width >= ROOMY else len("insufficient_")
-    agent = min(max(len(one) for one in agents), NAME if width >= ROOMY else NAME - 3)
-    rest = max(width - DIGITS - len("steps") - COST - verdict - agent - 6 * 2, 2 * TOOLS)
+    named = min(max(len(one) for one in agents), NAME if width >= ROOMY else NAME - 3)
+    rest = max(width - DIGITS - len("steps") - COST - verdict - named - 6 * 2, 2 * TOOLS)
     tools = max(rest - REASON, TOOLS) if rest - REASON < TOOLS else min(rest - REASON, 2 * TOOLS)
     made = table("Runs", "run", "agent", "steps", "cost", "tools", "verdict", "first reason")
-    for column, columns in zip(made.columns, (DIGITS, agent, 5, COST, tools, verdict, rest - tools), strict=True):
+    for column, columns in zip(made.columns, (DIGITS, named, 5, COST, tools, verdict, rest - tools), strict=True):
         column.max_width = columns
     made.columns[2].justify = made.columns[3].justify = "right"
     for run, name in zip(runs, agents, strict=True):
         said = (_tools(run, tools), _verdict(run), cell(run["reason"] or ""))
         made.add_row(str(run["run_id"])[:DIGITS], name, str(run["steps"]), _cost(run["cost_usd"]), *said)
-    return Group(made, accounting_line(accounting))
+    return Group(made, *below)
 
 
 def _agent(run: Mapping[str, Any]) -> str:

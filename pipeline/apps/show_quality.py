@@ -14,6 +14,7 @@ from pipeline.apps.text import visible
 from pipeline.model.quality import COMPONENTS
 from pipeline.model.rate import Rate
 from pipeline.model.time import MINUTE
+from pipeline.stages.window import slide_of
 
 SHOWN: Final = 12
 """Digits of an evaluation's id in a list; a prefix finds it."""
@@ -25,12 +26,24 @@ def windows(found: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Return windows, one a row."""
     if not found:
         return Text("No windows here: no run of this dimension, or no window of this length is published.")
-    return Group(Text("Windows", style="bold"), *(part for one in found for part in _window(one)))
+    return Group(Text("Windows", style="bold"), *_overlap(found), *(part for one in found for part in _window(one)))
+
+
+def _overlap(found: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+    """Yield what to know of windows that are not one after the other: who adds them up counts a run several times."""
+    for length in sorted({one["length_ns"] for one in found}):
+        slide = slide_of(length)
+        if slide < length:
+            yield Text(
+                f"Windows of {length // MINUTE} min start {slide // MINUTE} min apart and overlap: a run is in up to {-(-length // slide)} of them.",
+                style="dim",
+            )
 
 
 def _window(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _head(one)
-    yield _indented(f"{visible(one['dimension'])}: {rate_of(one).spoken}")
+    by = f" ({one['authority']})" if one["authority"] else ""
+    yield _indented(f"{visible(one['dimension'])}{by}: {rate_of(one).spoken}")
 
 
 def _head(one: Mapping[str, Any], name: str = "") -> Text:
@@ -51,7 +64,7 @@ def evaluations(found: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Return quality scores, one a row."""
     if not found:
         return Text("No quality scores here: no window holds a run yet.")
-    return Group(Text("Quality", style="bold"), *(part for one in found for part in _block(one)))
+    return Group(Text("Quality", style="bold"), *_overlap(found), *(part for one in found for part in _block(one)))
 
 
 def _block(one: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -87,6 +87,7 @@ def _facts(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "spans",
         f"{line['steps']}, read as {', '.join(line['dialects']) or UNKNOWN}{' (converted)' if line['converted'] else ''}",
     )
+    yield "graded by", f"code {detail['revision'] or UNKNOWN}"
     if detail["flags"]:
         yield "flags", ", ".join(detail["flags"])
 

@@ -61,10 +61,8 @@ def _facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     rubric = f"rubric {evaluator['rubric']} {evaluator['rubric_version']}".strip() if evaluator["rubric"] else "no rubric"
     risk = f", {evaluator['risk']}" if evaluator["risk"] else ""
-    yield (
-        "evaluated by",
-        f"{', '.join(evaluator['models']) or 'code'}{_family(evaluator)}; {rubric}{risk}; contract {evaluator['contract']}",
-    )
+    under = f"contract {evaluator['contract']}, code {evaluator['revision'] or UNKNOWN}"
+    yield "evaluated by", f"{', '.join(evaluator['models']) or 'code'}{_family(evaluator)}; {rubric}{risk}; {under}"
     yield "date", found["date"] or UNKNOWN
     tiers = f" ({' to '.join(said['tiers'])})" if said["tiers"] else ""
     yield "verdict", f"{said['outcome'] or 'pending'}{tiers}: {said['action']}"
@@ -84,10 +82,10 @@ def _family(evaluator: Mapping[str, Any]) -> str:
 
 
 def _scores(title: str, parts: Sequence[Mapping[str, Any]]) -> RenderableType:
-    made = table(title, "name", "outcome", "score", "weight, gate", "rationale and quote")
+    made = table(title, "name", "outcome, authority", "score", "weight, gate", "rationale and quote")
     for one in parts:
         outcome = str(one["outcome"] or "pending")
-        shown = outcome if one["counts"] else f"{outcome}, shown only"
+        shown = ", ".join(filter(None, (outcome, one["authority"], "" if one["counts"] else "shown only")))
         score = UNKNOWN if one["score"] is None else f"{one['score']:g}"
         held = _held(one)
         why = Text("\n").join(part for part in (cell(one["rationale"]), cell(one["quote"], style="dim")) if part)

@@ -1,6 +1,7 @@
 """Trial: one dimension of one run judged in the open. The same judge as in production, on a log that nobody keeps."""
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from pipeline.model.result import JudgeRequest, Judgment
 from pipeline.model.step import Message
 from pipeline.model.time import MINUTE
 from pipeline.runtime.clock import SystemClock
+from pipeline.stages.grade import JudgedDimension
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -31,14 +33,24 @@ class Said(msgspec.Struct, frozen=True):
     vote: Vote
 
 
+class Panelist(msgspec.Struct, frozen=True):
+    """A model that was asked: where it is, and what its endpoint was found to take."""
+
+    endpoint: str
+    ability: Ability | None
+
+
 class Trial(msgspec.Struct, frozen=True):
     """What a trial came to."""
 
     run_id: str
     dimension: str
     contract: str
-    endpoint: str
-    ability: Ability | None
+    authority: str
+    """What the judge has earned under this contract."""
+    counts: bool
+    """Whether a score of this authority may decide."""
+    asked: tuple[Panelist, ...]
     calls: tuple[Said, ...]
     """None where code decides without asking."""
     judgment: Judgment
@@ -47,12 +59,12 @@ class Trial(msgspec.Struct, frozen=True):
 class _Overheard:
     """A model with everything kept that it is asked."""
 
-    def __init__(self, model: JudgeModel) -> None:
+    def __init__(self, model: JudgeModel, asked: list[ChatRequest]) -> None:
         self._model = model
-        self.asked: list[ChatRequest] = []
+        self._asked = asked
 
     async def ask(self, request: ChatRequest) -> Reply:
-        self.asked.append(request)
+        self._asked.append(request)
         return await self._model.ask(request)
 
 
@@ -60,40 +72,47 @@ async def trial(settings: TracegradeSettings, detail: Mapping[str, Any], dimensi
     """Judge a dimension of the run that ``detail`` shows.
 
     Raises:
-        ConfigurationError: there is nothing to judge, nobody to ask, or something about the endpoint that a person must mend.
-        TemporaryError: the endpoint does not answer now.
+        ConfigurationError: there is nothing to judge, nobody to ask, or something about an endpoint that a person must mend.
+        TemporaryError: an endpoint does not answer now.
     """
-    transcript = detail["transcript"]
-    if not transcript:
+    if not detail["transcript"]:
         raise ConfigurationError("the run has no transcript: it has no answer, was not sampled, or the transcript has expired")
-    rubric = graders_of(settings)[settings.entry_of(_agent(detail))].grading.rubric
-    judge = priced(settings).model_copy(update={"budget": BudgetSettings()})
-    votes, now = VotesInMemory(), SystemClock().now
-    async with OpenAIModel(judge, environment) as model:
-        overheard = _Overheard(model)
-        purse = Purse(judge.budget, judge.price, votes, now)
-        if rubric is None:
-            raise ConfigurationError(f"no rubric judges the runs of {_agent(detail)}")
-        one = Judge(rubric, judge, Endpoint(overheard, judge, now), purse, votes, now, redact=redacting(settings))
-        if dimension not in one.contracts:
-            raise ConfigurationError(f"{dimension!r} is not judged; --dimension is one of {', '.join(one.contracts)}")
-        contract = one.contracts[dimension]
-        request = _request(settings.project, detail, dimension, contract.hash, now())
+    grading = graders_of(settings)[settings.entry_of(_agent(detail))].grading.paired_with(detail["models"])
+    if grading.rubric is None:
+        raise ConfigurationError(f"no rubric judges the runs of {_agent(detail)}")
+    asked_of = next((one for one in grading.judged if one.name == dimension), None)
+    if asked_of is None:
+        names = ", ".join(one.name for one in grading.judged)
+        raise ConfigurationError(f"{dimension!r} is not judged; --dimension is one of {names}")
+    judge, votes, now = priced(settings).model_copy(update={"budget": BudgetSettings()}), VotesInMemory(), SystemClock().now
+    heard: list[ChatRequest] = []
+    async with AsyncExitStack() as stack:
+        models = {name: await stack.enter_async_context(OpenAIModel(judge.of(name), environment)) for name in judge.ids}
+        endpoints = {name: Endpoint(_Overheard(one, heard), judge.of(name), now) for name, one in models.items()}
+        purse = Purse(judge.budget, votes, now)
+        one = Judge(grading.rubric, judge, endpoints, purse, votes, now, redact=redacting(settings))
         try:
-            judgment = await one.judge(request, dimension, contract.hash)
+            judgment = await one.judge(_request(settings.project, detail, asked_of, now()), dimension, asked_of.contract)
         except PausedError as error:
             raise ConfigurationError(str(error)) from error
     rows = [vote for vote in votes.rows if vote.state is not VoteState.INTENT]
-    calls = tuple(Said(tuple(asked.messages), vote) for asked, vote in zip(overheard.asked, rows, strict=True))
-    where = f"{judge.model} at {judge.base_url}"
-    return Trial(request.run_id, dimension, contract.hash, where, model.ability, calls, judgment)
+    return Trial(
+        run_id=judgment.run_id,
+        dimension=dimension,
+        contract=asked_of.contract,
+        authority=asked_of.authority,
+        counts=asked_of.authority in grading.deciding,
+        asked=tuple(Panelist(f"{name} at {judge.of(name).base_url}", models[name].ability) for name in judgment.models),
+        calls=tuple(Said(tuple(asked.messages), vote) for asked, vote in zip(heard, rows, strict=True)),
+        judgment=judgment,
+    )
 
 
 def _agent(detail: Mapping[str, Any]) -> str:
     return str(detail["line"]["cohort"]["agent"])
 
 
-def _request(project: str, detail: Mapping[str, Any], dimension: str, contract: str, now: int) -> JudgeRequest:
+def _request(project: str, detail: Mapping[str, Any], dimension: JudgedDimension, now: int) -> JudgeRequest:
     return JudgeRequest(
         project=project,
         trace_id=detail["line"]["trace_id"],
@@ -102,7 +121,7 @@ def _request(project: str, detail: Mapping[str, Any], dimension: str, contract: 
         run_version=detail["version"],
         transcript_hash=detail["transcript_hash"],
         transcript=detail["transcript"],
-        dimensions=((dimension, contract),),
+        dimensions=((dimension.name, dimension.contract),),
         plan="trial",
         inclusion_probability=1.0,
         requested_ns=now,

@@ -1,15 +1,20 @@
 """Windows in lines, as the API and the command line tell them: a rate is never without what belongs beside it."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from pipeline.errors import ConfigurationError
+from pipeline.judges.calibration import Calibration
 from pipeline.model.rate import Rate
+from pipeline.model.result import Kind
 from pipeline.model.run import Cohort
 from pipeline.model.settings import duration
 from pipeline.model.window import Window
 from pipeline.stages.window import rate_of
+
+NOTHING_EARNED: Final = Calibration()
 
 
 class WindowLine(msgspec.Struct, frozen=True):
@@ -26,10 +31,12 @@ class WindowLine(msgspec.Struct, frozen=True):
     """Weighted mean of the values, on the dimension's own scale."""
     mean_low: float | None
     mean_high: float | None
+    authority: str = ""
+    """What the judge has earned under this contract; empty for what code measured."""
 
 
-def lines_of(windows: Iterable[Window]) -> list[WindowLine]:
-    """Return windows in lines."""
+def lines_of(windows: Iterable[Window], earned: Calibration = NOTHING_EARNED) -> list[WindowLine]:
+    """Return windows in lines, with what the judge has earned as of now."""
     return [
         WindowLine(
             cohort=one.series.cohort,
@@ -42,6 +49,7 @@ def lines_of(windows: Iterable[Window]) -> list[WindowLine]:
             mean=one.mean,
             mean_low=one.mean_low,
             mean_high=one.mean_high,
+            authority=earned.authority_of(one.series.contract, one.series.dimension) if one.series.kind == Kind.JUDGED else "",
         )
         for one in windows
     ]

@@ -14,7 +14,7 @@ from pipeline.apps.health import Check, Health
 from pipeline.apps.holdings import Holdings
 from pipeline.apps.logs import mask_too
 from pipeline.apps.parts import Parts
-from pipeline.apps.process import asked_to_stop, collect_less_often, until_told
+from pipeline.apps.process import asked_to_stop, collect_less_often, unless_told, until_told
 from pipeline.apps.serve import listen
 from pipeline.apps.telemetry import LAST_METRICS, meter_provider
 from pipeline.config.grading import contracts, rubrics_in_force
@@ -75,12 +75,13 @@ async def run(settings: TracegradeSettings, stages: str, environment: Mapping[st
             url = await listen(health.routes(), settings.worker.host, settings.worker.http_port, "worker.http_port", stack)
             log.info("health", url=url)
         stack.push_async_callback(_stop, consumers)
-        await asyncio.gather(*(consumer.start() for consumer in consumers))
-        log.info(
-            "working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes)
-        )
-        collect_less_often()
-        code = await until_told(stop, lambda: _failed(consumers))
+        code = 0
+        if await unless_told(stop, asyncio.gather(*(consumer.start() for consumer in consumers))):
+            log.info(
+                "working", brokers=",".join(kafka.brokers), store=settings.store.url, stages=",".join(node.name for node in nodes)
+            )
+            collect_less_often()
+            code = await until_told(stop, lambda: _failed(consumers))
     log.info("stopped")
     return code
 

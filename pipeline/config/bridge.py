@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.receiver import MEBIBYTE, Name, Port
-from pipeline.model.settings import Settings
+from pipeline.config.receiver import MEBIBYTE, Port
+from pipeline.model.settings import Project, Settings
 
 
 class BridgeSettings(Settings):
     """Topics that others write, and how a bridge can be asked whether it is well."""
 
-    topics: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")], Name] = Field(default={})
+    topics: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")], Project] = Field(default={})
     """Topics of OTLP as the OpenTelemetry Collector's kafka exporter writes it, each with its project: the topic decides.
 
     Where none is written: ``otlp_spans``, of the project at the top.

@@ -10,6 +10,7 @@ from pipeline.config.grading import Graders, graders_of
 from pipeline.config.load import read
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.config.watch import Watch, entry_name, watch
+from pipeline.judges.settings import JudgeSettings
 from pipeline.model.result import Kind
 from pipeline.model.risk import Risk
 from pipeline.model.rubric import Rubric
@@ -25,6 +26,10 @@ class GradedDimension(msgspec.Struct, frozen=True):
     """Whether a fail is a fail of the run."""
     authority: str = ""
     """What the judge's word is worth; empty for what code measures."""
+    judges: tuple[str, ...] = ()
+    """The models that are asked; several are a panel."""
+    agents: str = ""
+    """The family of an agent's models for whose runs a pairing has this contract; empty for all others."""
 
 
 class AgentSummary(msgspec.Struct, frozen=True):
@@ -54,7 +59,12 @@ class Summary(msgspec.Struct, frozen=True):
             yield f"agent {entry_name(agent.agent)}: {agent.rubric or 'no rubric'}, judged: {agent.sampling}"
             width = max(len(one.dimension) for one in agent.dimensions)
             for one in agent.dimensions:
-                notes = ", ".join(part for part in ("gates" if one.gates else "", one.authority) if part)
+                by = (
+                    ""
+                    if not one.judges
+                    else f"by {', '.join(one.judges)}" + (f" for agents of {one.agents}" if one.agents else "")
+                )
+                notes = "; ".join(part for part in ("gates" if one.gates else "", one.authority, by) if part)
                 yield f"  {one.dimension:{width}}  {one.kind:8}  {one.contract}  {notes}".rstrip()
         for gate in self.gates:
             yield f"gate {gate.gate} ({gate.kind}): {gate.rule}"
@@ -82,13 +92,16 @@ class CheckReport(msgspec.Struct, frozen=True):
 
 
 def check(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> CheckReport:
-    """Check a file, or the one in the working directory, or the defaults where there is none. It never raises for what is written."""
+    """Check a file, or the one in the working directory, or the defaults where there is none. It never raises for what is written.
+
+    The files and the folder that it names are looked at too, on this machine.
+    """
     loaded = read(path, environment)
     return CheckReport(
         file=loaded.name,
-        errors=tuple(one.at(loaded.name) for one in loaded.mistakes),
+        errors=tuple(one.at(loaded.name) for one in (*loaded.mistakes, *loaded.outside)),
         warnings=tuple(one.at(loaded.name) for one in loaded.warnings),
-        summary=summary(loaded.settings) if loaded.settings is not None else None,
+        summary=summary(loaded.settings) if loaded.settings is not None and not loaded.outside else None,
     )
 
 
@@ -99,17 +112,20 @@ def summary(settings: TracegradeSettings) -> Summary:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
     graders = graders_of(settings)
-    judge = settings.judge
     return Summary(
         project=settings.project,
         store=settings.store.url or str(settings.store.path),
-        judge=f"{judge.model} at {judge.base_url}"
-        if judge.base_url is not None
-        else "none: judged dimensions stay unresolved (no_judge)",
+        judge=_judge(settings.judge),
         agents=tuple(_agent(name, one, settings.entries[name].risk) for name, one in graders.items()),
         gates=tuple(watch(gate, settings, graders) for gate in settings.gates),
         alerts=tuple(alert.name for alert in settings.alerts),
     )
+
+
+def _judge(judge: JudgeSettings) -> str:
+    if judge.base_url is None:
+        return "none: judged dimensions stay unresolved (no_judge)"
+    return ", ".join(f"{one.model} at {one.base_url}" for one in map(judge.of, judge.ids))
 
 
 def _rubric(rubric: Rubric, risk: Risk | None) -> str:
@@ -120,11 +136,24 @@ def _rubric(rubric: Rubric, risk: Risk | None) -> str:
 def _agent(name: str, graders: Graders, risk: Risk | None) -> AgentSummary:
     grading, rubric = graders.grading, graders.grading.rubric
     in_code = [GradedDimension(one.name, Kind.CODE, one.contract, one.gates) for one in grading.checks]
+    judges = {one.hash: one.judges if grading.judge_configured else () for one in graders.judged}
+    gated = {one.name for one in rubric.dimensions if one.gate is not None} if rubric is not None else set()
+    families: dict[str, list[str]] = {one.contract: [] for one in grading.judged}
+    for family, pairing in grading.pairings.items():
+        for one in pairing.judged:
+            if one not in grading.judged:
+                families.setdefault(one.contract, []).append(family)
     judged = [
         GradedDimension(
-            one.name, Kind.JUDGED, one.contract, rubric is not None and rubric.dimension(one.name).gate is not None, one.authority
+            one.name,
+            Kind.JUDGED,
+            one.contract,
+            one.name in gated,
+            one.authority,
+            judges[one.contract],
+            ", ".join(families[one.contract]),
         )
-        for one in grading.judged
+        for one in grading.every_judged
     ]
     verdict = GradedDimension("verdict", Kind.VERDICT, grading.contract, gates=False)
     keep = ", ".join(f"all with {rule.replace('_', ' ')}" for rule in grading.sampling.keep)

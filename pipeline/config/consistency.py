@@ -5,7 +5,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final, TypeAlias
 
-from pipeline.config import rubrics
+from pipeline.config import references, rubrics
 from pipeline.config.duration import spoken_duration
 from pipeline.config.grading import Graders, graders_of, judged_dimensions
 from pipeline.config.judge_price import priced
@@ -17,13 +17,14 @@ from pipeline.config.watch import entries_of
 from pipeline.config.yaml_file import YamlFile
 from pipeline.errors import ConfigurationError
 from pipeline.judges import calibration
+from pipeline.judges.settings import JudgeSettings
 from pipeline.model.risk import at_risk
 from pipeline.model.rubric import MeasuredBy, Rubric
 from pipeline.scorers import checks
 from pipeline.scorers.plug_ins import python_check
 from pipeline.scorers.reading import Source
 from pipeline.scorers.record import record_check
-from pipeline.stages.gate import FloorGate
+from pipeline.stages.gate import HardGate
 
 Finding: TypeAlias = tuple[Location, str]
 """Where, and what to write instead."""
@@ -65,7 +66,7 @@ def _unknown_alerts(settings: TracegradeSettings) -> Iterator[Finding]:
     for index, gate in enumerate(settings.gates):
         for place, name in enumerate(gate.notify or ()):
             if name not in known:
-                what = f"no alert is called {name}{nearest(name, known)}"
+                what = f"no alert is called {name}{nearest(name, known) or ';'}"
                 yield ("gates", index, "notify", place), f"{what} {_choice('the alerts are', known, 'write it under alerts')}"
 
 
@@ -97,15 +98,19 @@ def _retention(settings: TracegradeSettings) -> Iterator[Finding]:
 
 
 def _judge(settings: TracegradeSettings) -> Iterator[Finding]:
-    judge = settings.judge
-    if judge.budget.is_set and judge.base_url is not None and priced(settings).price is None:
-        yield ("judge", "budget"), f"nobody knows what {judge.model} costs; write judge.price, so that what is spent can be told"
+    judge = priced(settings)
+    for one in map(judge.of, judge.ids if judge.budget.is_set and judge.base_url is not None else ()):
+        if one.price is None:
+            yield (
+                ("judge", "budget"),
+                f"nobody knows what {one.model} costs; write {one.at}.price, so that what is spent can be told",
+            )
 
 
 def _redaction(settings: TracegradeSettings) -> Iterator[Finding]:
     for name in settings.redaction.detectors:
         if name not in tuple(Detector):
-            what = f"no detector is called so{nearest(name, Detector)} {_choice('the detectors are', Detector)}"
+            what = f"no detector is called so{nearest(name, Detector) or ';'} {_choice('the detectors are', Detector)}"
             yield ("redaction", "detectors", name), what
     seen: set[str] = set(Detector)
     for index, rule in enumerate(settings.redaction.rules):
@@ -134,6 +139,8 @@ def _rubrics_and_checks(settings: TracegradeSettings) -> Iterator[Finding]:
             except ConfigurationError as error:
                 yield ("agents", name, "rubric"), f"{error}{nearest(str(entry.rubric).rpartition('/')[2], SHIPPED_RUBRICS)}"
         yield from _risk(name, entry, rubric)
+        yield from _references(name, entry, rubric)
+        yield from _panelists(name, rubric, settings.judge)
         yield from _clashes(name, entry, rubric, None if unusable else sources)
 
 
@@ -147,6 +154,26 @@ def _risk(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Fi
         yield ("agents", name, "risk"), str(error)
     if entry.rubric is None:
         yield ("agents", name, "risk"), f"{entry.risk} sets the bar of a rubric, and there is none; remove it, or name a rubric"
+
+
+def _references(name: str, entry: AgentSettings, rubric: Rubric | None) -> Iterator[Finding]:
+    at = ("agents", name, "references")
+    try:
+        references.load(entry.references)
+    except ConfigurationError as error:
+        yield at, str(error)
+    if entry.references is not None and (rubric is None or not rubric.reads_references):
+        yield at, "no judged dimension reads them; write `reference: used` or `reference: required` on one, or remove the file"
+
+
+def _panelists(name: str, rubric: Rubric | None, judge: JudgeSettings) -> Iterator[Finding]:
+    """Yield the models of panels that nobody could ask. Without a judge nothing is asked at all."""
+    if rubric is None or judge.base_url is None:
+        return
+    for dimension, panel in rubric.panels:
+        for model in panel.models:
+            if model not in judge.ids:
+                yield ("agents", name, "rubric"), f"on the panel of {dimension} of {rubric.name}: {judge.unknown(model)}"
 
 
 def _clashes(name: str, entry: AgentSettings, rubric: Rubric | None, sources: Mapping[str, Source] | None) -> Iterator[Finding]:
@@ -207,10 +234,10 @@ def _calibration(settings: TracegradeSettings) -> Iterator[Finding]:
 def _unknown_dimensions(settings: TracegradeSettings, graders: dict[str, Graders]) -> Iterator[Finding]:
     for index, gate in enumerate(settings.gates):
         known = sorted({one for entry in entries_of(gate, settings) for one in graders[entry].dimensions})
-        if isinstance(gate, FloorGate):
-            named: list[tuple[Location, str]] = [(("dimension",), gate.dimension)]
+        if isinstance(gate, HardGate):
+            named: list[tuple[Location, str]] = [(("dimensions", place), one) for place, one in enumerate(gate.dimensions or ())]
         else:
-            named = [(("dimensions", place), one) for place, one in enumerate(gate.dimensions or ())]
+            named = [(("dimension",), gate.dimension)]
         for at, dimension in named:
             if dimension not in known:
                 whose = f"the runs of {gate.agent}" if gate.agent is not None else "no agent's runs"
@@ -219,7 +246,10 @@ def _unknown_dimensions(settings: TracegradeSettings, graders: dict[str, Graders
                     if gate.agent is not None
                     else f"{whose} have a dimension {dimension}"
                 )
-                yield ("gates", index, *at), f"{lacking}{nearest(dimension, known)} {_choice('they have', known)}"
+                yield (
+                    ("gates", index, *at),
+                    f"{lacking}{nearest(dimension, known) or ';'} {_choice('they have', known, 'they have none')}",
+                )
 
 
 def _choice(words: str, known: Iterable[str], otherwise: str = "none") -> str:

@@ -6,11 +6,12 @@ from urllib.parse import urlsplit
 
 from pipeline.config.consistency import Finding, is_loopback, told
 from pipeline.config.grading import Graders, graders_of
-from pipeline.config.mistake import Mistake, nearest
+from pipeline.config.mistake import Location, Mistake, nearest
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.config.watch import watch
 from pipeline.config.yaml_file import YamlFile
-from pipeline.model.rubric import MeasuredBy
+from pipeline.judges.settings import JudgeSettings
+from pipeline.model.rubric import MeasuredBy, ReferenceUse
 
 _FEWEST: Final = 4
 _MOST: Final = 6
@@ -34,6 +35,10 @@ def _rubrics(graders: Mapping[str, Graders]) -> Iterator[Finding]:
         if not rubric.is_of_criteria and not _FEWEST <= count <= _MOST:
             what = f"the rubric {rubric.name} has {count} dimensions; {_FEWEST} to {_MOST} are the habit: fewer hide what went wrong, more blur it"
             yield ("agents", name, "rubric"), what
+        unanswerable = [part.name for part in rubric.dimensions if part.reference is ReferenceUse.REQUIRED]
+        if unanswerable and not one.grading.references:
+            what = f"the rubric {rubric.name} grades {', '.join(unanswerable)} against reference answers, and agents.{name}.references has none"
+            yield ("agents", name, "rubric"), f"{what}: no score comes of that"
         unmeasured = [part.name for part in rubric.dimensions if part.measured_by is MeasuredBy.HUMAN]
         if unmeasured:
             what = (
@@ -61,16 +66,12 @@ def _agents(settings: TracegradeSettings) -> Iterator[Finding]:
 
 def _variables(settings: TracegradeSettings, environment: Mapping[str, str]) -> Iterator[Finding]:
     judge, store, keys = settings.judge, settings.store, settings.receiver.keys
-    if (
-        judge.base_url is not None
-        and judge.api_key_file is None
-        and not is_loopback(urlsplit(judge.base_url).hostname)
-        and not environment.get(judge.api_key_env)
-    ):
-        yield (
-            ("judge", "api_key_env"),
-            f"the environment has no {judge.api_key_env}; set it to the endpoint's key before you start",
-        )
+    keyed: dict[Location, JudgeSettings] = {("judge", "api_key_env"): judge} if judge.base_url is not None else {}
+    keyed |= {("judge", "models", name, "api_key_env"): judge.of(name) for name, one in judge.models.items() if one.api_key_env}
+    for at, one in keyed.items():
+        absent = one.api_key_file is None and not environment.get(one.api_key_env)
+        if absent and not is_loopback(urlsplit(one.base_url or "").hostname):
+            yield at, f"the environment has no {one.api_key_env}; set it to the endpoint's key before you start"
     if store.password_env is not None and store.password_env not in environment:
         yield (
             ("store", "password_env"),

@@ -17,6 +17,8 @@ from pipeline.config.mistake import Location
 from pipeline.config.yaml_file import YamlFile
 
 _LONGEST: Final = 60
+_KEY: Final = "[key]"
+"""Pydantic's last word of where an error is that is about a mapping's key, and not about what stands under it."""
 _LIMITS: Final[dict[str, Any]] = {"ge": Ge, "gt": Gt, "le": Le, "lt": Lt}
 RANGES: Final = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 """Pydantic's errors about limits, and what each calls its limit."""
@@ -31,12 +33,13 @@ class Fault:
         self.context: dict[str, Any] = details.get("ctx", {})
         self.input: Any = details["input"]
         self.message = str(self.context["error"]) if self.type == "value_error" and "error" in self.context else details["msg"]
-        self._place: Place = place(model, details["loc"])
+        of_a_key = details["loc"][-1:] == (_KEY,) and self.type != "extra_forbidden"
+        self._place: Place = place(model, details["loc"][:-1] if of_a_key else details["loc"])
         self.location = self._place.location
         if self.type == "value_error":
             self.location = _named_in(self.message, self.location, file.at(self.location), self._place.annotation)
         self.secret = SecretStr in members(self._place.annotation)
-        self.shown = "the value" if self.secret else _shown(file.written(self.location), self.input)
+        self.shown = "the value" if self.secret else _shown("" if of_a_key else file.written(self.location), self.input)
 
     @property
     def key(self) -> str:

@@ -5,14 +5,15 @@ from typing import Final
 
 import msgspec
 
-from pipeline.config import rubrics
+from pipeline.config import references, rubrics
 from pipeline.config.quality import QualitySettings, spec_of
 from pipeline.config.records import sources_of
 from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
 from pipeline.errors import ConfigurationError
 from pipeline.judges import calibration
 from pipeline.judges.calibration import Calibration
-from pipeline.judges.contract import judge_contract
+from pipeline.judges.contract import judge_contracts
+from pipeline.judges.family import family
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.contract import Contract
 from pipeline.model.quality import QualitySpec
@@ -22,7 +23,7 @@ from pipeline.model.rubric import MeasuredBy, Rubric
 from pipeline.scorers import Check, checks
 from pipeline.scorers.prices import PriceTable
 from pipeline.scorers.reading import Source
-from pipeline.stages.grade import Grading, JudgedDimension
+from pipeline.stages.grade import Grading, JudgedDimension, Pairing
 
 SCORECARD_VERSION: Final = 1
 """Change it with anything that changes what composite and verdict are made of."""
@@ -33,8 +34,10 @@ class Graders(msgspec.Struct, frozen=True):
 
     grading: Grading
     judged: tuple[Contract, ...]
-    """In the order of the rubric."""
+    """In the order of the rubric; behind them those of each pairing."""
     scorecard: Contract
+    """Of runs that no pairing is for."""
+    paired_scorecards: tuple[Contract, ...] = ()
 
     @property
     def dimensions(self) -> frozenset[str]:
@@ -63,7 +66,7 @@ def contracts(settings: TracegradeSettings) -> tuple[Contract, ...]:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
     known = graders_of(settings).values()
-    found = {one.hash: one for graders in known for one in (*graders.judged, graders.scorecard)}
+    found = {one.hash: one for graders in known for one in (*graders.judged, graders.scorecard, *graders.paired_scorecards)}
     found |= {one.contract: one.terms for graders in known for one in graders.grading.checks if one.terms is not None}
     return tuple(found[key] for key in sorted(found))
 
@@ -87,14 +90,28 @@ def quality_policies(settings: TracegradeSettings) -> dict[str, QualitySpec]:
     return {name: graders.grading.quality for name, graders in graders_of(settings).items()}
 
 
-def idle_contracts(settings: TracegradeSettings) -> frozenset[str]:
-    """Return the hashes of the judged contracts whose scores are shown and decide nothing: no gate reads windows of theirs.
+def deciding_contracts(settings: TracegradeSettings) -> frozenset[str]:
+    """Return the hashes of the judged contracts whose scores may decide: gates read windows of no others (spec section 6).
 
     Raises:
         ConfigurationError: a rubric, the calibration or a check cannot be had as written.
     """
     gradings = [graders.grading for graders in graders_of(settings).values()]
-    return frozenset(one.contract for grading in gradings for one in grading.judged if one.authority not in grading.deciding)
+    return frozenset(one.contract for grading in gradings for one in grading.every_judged if one.authority in grading.deciding)
+
+
+def by_choice(settings: TracegradeSettings) -> str:
+    """Return what every page says where scores decide that nobody has compared with people's (spec section 6); empty where none does.
+
+    Raises:
+        ConfigurationError: a rubric, the calibration or a check cannot be had as written.
+    """
+    if settings.judge.uncalibrated != "decide" or settings.judge.base_url is None:
+        return ""
+    judged = [one for graders in graders_of(settings).values() for one in graders.grading.every_judged]
+    names = dict.fromkeys(one.name for one in judged if one.authority == Authority.UNCALIBRATED)
+    said = "Scores of a judge that nobody has compared with people decide here, by choice (judge.uncalibrated: decide)"
+    return f"{said}: {', '.join(names)}." if names else ""
 
 
 def graders_of(settings: TracegradeSettings) -> dict[str, Graders]:
@@ -114,7 +131,7 @@ def graders_of(settings: TracegradeSettings) -> dict[str, Graders]:
 
 def _with_quality(graders: Graders, policy: QualitySettings) -> Graders:
     grading = graders.grading
-    spec = spec_of(policy, grading.checks, grading.judged, grading.rubric, grading.deciding)
+    spec = spec_of(policy, grading.checks, grading.every_judged, grading.rubric, grading.deciding)
     return msgspec.structs.replace(graders, grading=msgspec.structs.replace(grading, quality=spec))
 
 
@@ -139,29 +156,55 @@ def _graders(
 ) -> Graders:
     rubric = rubrics.rubric_of(entry)
     asked = judged_dimensions(rubric)
+    for _, panel in rubric.panels if rubric is not None and judge.base_url is not None else ():
+        for model in panel.models:
+            judge.of(model)  # a panel that nobody can ask is no panel
     try:
         in_code = checks(entry.checks, taken=asked, sources=sources, prices=prices)
     except ConfigurationError as error:
         raise ConfigurationError(f"agents.{name}.checks: {error}") from error
-    by_judge = tuple(judge_contract(rubric, one, judge) for one in asked) if rubric is not None else ()
-    judged = tuple(
-        JudgedDimension(one.dimension, one.hash, earned.authority_of(one.hash, one.dimension).value) for one in by_judge
+    alone = judge.model_copy(update={"pairing": {}})
+    plain, *paired = (
+        _judged_by(one, rubric, entry.risk, in_code, earned) for one in (alone, *map(judge.of, judge.pairing.values()))
     )
-    scorecard = _scorecard_contract(rubric, entry.risk, in_code, judged, deciding(judge))
     grading = Grading(
         checks=in_code,
         rubric=rubric,
-        judged=judged,
+        judged=plain.judged,
         judge_configured=judge.base_url is not None,
         deciding=deciding(judge),
         sampling=entry.sampling,
         transcript_budget=judge.transcript_budget,
         deadline_ns=judge.deadline,
-        contract=scorecard.hash,
+        contract=plain.scorecard.hash,
         prices=prices,
         task_kind=entry.checks.efficiency.task_kind,
+        references=references.load(entry.references) if rubric is not None and rubric.reads_references else {},
+        pairings={
+            family_: Pairing(family(model), one.judged, one.scorecard.hash)
+            for (family_, model), one in zip(judge.pairing.items(), paired, strict=True)
+        },
     )
-    return Graders(grading, by_judge, scorecard)
+    by_judge = {one.hash: one for each in (plain, *paired) for one in each.contracts}
+    return Graders(grading, tuple(by_judge.values()), plain.scorecard, tuple(one.scorecard for one in paired))
+
+
+class _Judged(msgspec.Struct, frozen=True):
+    """What one model judges, or a panel in its place."""
+
+    contracts: tuple[Contract, ...]
+    judged: tuple[JudgedDimension, ...]
+    scorecard: Contract
+
+
+def _judged_by(
+    judge: JudgeSettings, rubric: Rubric | None, risk: Risk | None, in_code: tuple[Check, ...], earned: Calibration
+) -> _Judged:
+    contracts = judge_contracts(rubric, judge) if rubric is not None else ()
+    judged = tuple(
+        JudgedDimension(one.dimension, one.hash, earned.authority_of(one.hash, one.dimension).value) for one in contracts
+    )
+    return _Judged(contracts, judged, _scorecard_contract(rubric, risk, in_code, judged, deciding(judge)))
 
 
 def _scorecard_contract(

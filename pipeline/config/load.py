@@ -8,10 +8,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 from pydantic import ValidationError
 
-from pipeline.config.consistency import contradictions
+from pipeline.config.consistency import contradictions, told
 from pipeline.config.doubts import doubts
 from pipeline.config.explain import explain, overlooked
 from pipeline.config.mistake import Mistake
+from pipeline.config.outside import unusable_paths
 from pipeline.config.tracegrade import TracegradeSettings
 from pipeline.config.yaml_file import YamlFile
 from pipeline.errors import ConfigurationError
@@ -31,6 +32,8 @@ class Loaded(msgspec.Struct, frozen=True):
     settings: TracegradeSettings | None
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[Mistake, ...] = ()
+    outside: tuple[Mistake, ...] = ()
+    """What the settings name and is not there on this machine. A process that needs none of it can run all the same."""
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> TracegradeSettings:
@@ -50,16 +53,13 @@ def read(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
 
     What stands in a file relative to something is relative to the file's folder.
     """
-    named = path or Path(FILE_NAME)
+    named = Path(FILE_NAME) if path is None else path
     if path is None and not named.exists():
         return _settled(TracegradeSettings(), YamlFile("", environment), "the defaults", environment)
     try:
-        text = named.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        return Loaded(str(named), None, (Mistake(0, "", "is not UTF-8 text; save it as UTF-8"),))
-    except OSError as error:
-        what = f"cannot be read ({error.strerror or error}); name the file, or write nothing to use ./{FILE_NAME}"
-        return Loaded(str(named), None, (Mistake(0, "", what),))
+        text = _text(named)
+    except ConfigurationError as error:
+        return Loaded(str(named), None, (Mistake(0, "", str(error)),))
     file = YamlFile(text, environment)
     if file.unreadable:
         return Loaded(str(named), None, tuple(file.mistakes))
@@ -74,10 +74,23 @@ def read(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     return _settled(_beside(settings, named.parent), file, str(named), environment)
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigurationError("is not UTF-8 text; save it as UTF-8") from None
+    except IsADirectoryError:
+        raise ConfigurationError(f"is a folder; name the file in it, or write nothing to use ./{FILE_NAME}") from None
+    except OSError as error:
+        what = f"cannot be read ({error.strerror or error}); name the file, or write nothing to use ./{FILE_NAME}"
+        raise ConfigurationError(what) from None
+
+
 def _settled(settings: TracegradeSettings, file: YamlFile, name: str, environment: Mapping[str, str]) -> Loaded:
     mistakes = tuple(contradictions(settings, file))
     warnings = () if mistakes else tuple(doubts(settings, file, environment))
-    return Loaded(name, None if mistakes else settings, mistakes, warnings)
+    outside = () if mistakes else tuple(told(file, unusable_paths(settings)))
+    return Loaded(name, None if mistakes else settings, mistakes, warnings, outside)
 
 
 def _beside(value: T, folder: Path) -> T:

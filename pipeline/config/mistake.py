@@ -24,7 +24,9 @@ class Mistake(msgspec.Struct, frozen=True, order=True):
 
 def spoken(location: Location) -> str:
     """Return a location as it is said: ``agents.support.checks.policies[0].name``."""
-    text = "".join("[]" if part == "[]" else f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    text = "".join(
+        "[]" if part == "[]" else f"[{part}]" if isinstance(part, int) else f".{part}" if part else '.""' for part in location
+    )
     return text.removeprefix(".")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from pipeline.model.settings import Duration, Settings
+from pipeline.model.settings import Duration, Project, Settings
 from pipeline.model.time import MINUTE, SECOND
 
 MEBIBYTE: Final = 1024 * 1024
@@ -82,15 +82,15 @@ class ReceiverSettings(Settings):
     health_port: Port | None = None
     """Port of ``/healthz`` and ``/readyz`` alone, never encrypted and open to everybody: for probes that have no certificate. None where it
     is not written; ``http_port`` answers them too."""
-    project: Name = "default"
+    project: Project = "default"
     """Project of all spans while no keys are configured."""
-    keys: dict[Name, Annotated[list[Secret], Field(min_length=1)]] = Field(default_factory=dict)
+    keys: dict[Project, Annotated[list[Secret], Field(min_length=1)]] = Field(default_factory=dict)
     """API keys by project: the key decides which project a span is in. ``env:NAME`` reads the key from the environment;
     ``sha256:…`` is the digest of one."""
     tls: TlsSettings | None = None
     """How both ports are encrypted; without it they are not."""
-    max_body: Annotated[int, Field(ge=1)] = 64 * MEBIBYTE
-    """Largest request that is read, in bytes after decompression."""
+    max_body: Annotated[int, Field(ge=1, le=2**31 - 1)] = 64 * MEBIBYTE
+    """Largest request that is read, in bytes after decompression; less than 2 GiB, which gRPC ends at."""
     max_spans: Annotated[int, Field(ge=1)] = 16_384
     """Most spans of one request; also resources, and scopes. Twice what the OpenTelemetry Collector batches."""
     max_values: Annotated[int, Field(ge=1)] = 1_200_000
@@ -101,7 +101,7 @@ class ReceiverSettings(Settings):
     """Most requests over gRPC that are read or stored at the same time."""
     body_timeout: Duration = MINUTE // 2
     """How long a request may take to arrive."""
-    quotas: dict[Name, QuotaSettings] = Field(default_factory=dict)
+    quotas: dict[Project, QuotaSettings] = Field(default_factory=dict)
     """What each project may send; that of ``default`` is for every project, each by itself, that has none of its own."""
     cors: CorsSettings = CorsSettings()
     """Which pages in browsers may send."""

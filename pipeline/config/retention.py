@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from pipeline.model.settings import Duration, Settings
+from pipeline.model.settings import Duration, Project, Settings
 from pipeline.model.time import DAY
 
 LEAST: Final = 7 * DAY
@@ -30,7 +30,7 @@ class RetentionSettings(Settings):
 
     spans: Kept = 30 * DAY
     """How long spans are kept, and log records, feedback, judgments, transcripts and the judge's calls; at least seven days. Runs and results stay 30 days longer."""
-    projects: Mapping[Annotated[str, Field(min_length=1)], Kept] = Field(default={})
+    projects: Mapping[Project, Kept] = Field(default={})
     """The same for single projects, by name."""
 
     def of(self, project: str) -> int:

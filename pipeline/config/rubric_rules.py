@@ -5,14 +5,17 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+from msgspec import UNSET
+
 from pipeline.config.mistake import Location
-from pipeline.judges.rubric_file import CriteriaFile, DimensionFile, RubricFile
-from pipeline.model.rubric import CompositeKind, Dimension, ExampleKind, MeasuredBy, Rubric
+from pipeline.judges.rubric_file import CriteriaFile, DimensionFile, PanelFile, RubricFile
+from pipeline.model.rubric import CompositeKind, Dimension, ExampleKind, MeasuredBy, PanelRule, Rubric
 
 Finding: TypeAlias = tuple[Location, str]
 """Where, and what to write instead."""
 RESERVED: Final = ("verdict", "composite", "recovery_runs")
 """Results that every run has beside its dimensions."""
+_FEWEST_MODELS: Final = 2
 _OF_SCALES: Final = ("scale", "composite", "tiers", "dimensions")
 _OF_DIMENSIONS: Final = ("weight", "anchors", "gate")
 
@@ -39,8 +42,30 @@ def findings(written: RubricFile | CriteriaFile) -> Iterator[Finding]:
     for index, dimension in enumerate(rubric.dimensions):
         for place, what in _lists(dimension, rubric):
             yield (at, index, *place), what
+    parts = written.dimensions if isinstance(written, RubricFile) else written.criteria
+    yield from _panel((), written.panel)
+    for index, part in enumerate(parts):
+        yield from _panel((at, index), part.panel)
+        if part.panel is not None and part.measured_by is not MeasuredBy.JUDGE:
+            yield (at, index, "panel"), "votes on what no judge measures; remove it"
     if isinstance(written, RubricFile):
         yield from _of_scales(written, rubric)
+
+
+def _panel(at: Location, written: PanelFile | None) -> Iterator[Finding]:
+    if written is None:
+        return
+    panel, here = written.panel(), (*at, "panel")
+    if len(panel.models) < _FEWEST_MODELS:
+        yield (*here, "models"), "is no panel; name two models or more, or remove the panel: one model judges without one"
+    for index, model in enumerate(panel.models):
+        if model in panel.models[:index]:
+            yield (*here, "models", index), f"{model} votes twice, and would only agree with itself; name each model once"
+    if written.vetoes is not None and panel.rule is not PanelRule.VETO:
+        yield (*here, "vetoes"), "belongs to `rule: veto`; write that, or remove it"
+    elif panel.vetoes > max(panel.most_vetoes, 1):
+        most = f"write at most {panel.most_vetoes} of {len(panel.models)}"
+        yield (*here, "vetoes"), f"{panel.vetoes} would pass what most of the models fail; {most}"
 
 
 def _bar(rubric: Rubric) -> Iterator[Finding]:
@@ -67,6 +92,8 @@ def _lists(dimension: Dimension, rubric: Rubric) -> Iterator[Finding]:
         for index, text in enumerate(listed):
             if text in listed[:index]:
                 yield (key, index), "stands there twice; remove one of the two"
+    if dimension.measured_by is not MeasuredBy.JUDGE and dimension.reference is not UNSET:
+        yield ("reference",), "is what a judge is shown, and no judge measures this; remove it"
     if dimension.measured_by is MeasuredBy.CODE:
         return
     if not dimension.requires:

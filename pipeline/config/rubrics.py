@@ -47,6 +47,8 @@ def _find(path_or_name: str | Path) -> Path:
     if str(path_or_name) in SHIPPED_RUBRICS:
         return SHIPPED / f"{path_or_name}.yaml"
     path = Path(path_or_name)
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a folder; write the path of a file, or one of: {', '.join(SHIPPED_RUBRICS)}")
     if not path.is_file():
         raise ConfigurationError(
             f"there is no rubric {path_or_name}; write the path of a file, or one of: {', '.join(SHIPPED_RUBRICS)}"

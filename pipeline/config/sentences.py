@@ -1,7 +1,7 @@
 """A sentence for each kind of error that pydantic knows: what is wrong, and what to write instead."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pipeline.config.fault import RANGES, Fault
 from pipeline.config.keys import keys
@@ -49,7 +49,8 @@ def _unknown_kind(fault: Fault) -> str:
 
 def _no_kind(fault: Fault) -> str:
     key = str(fault.context["discriminator"]).strip("'")
-    return f"has no `{key}`; write {' or '.join(f'`{key}: {kind}`' for kind in fault.kinds)}"
+    *others, last = (f"`{key}: {kind}`" for kind in fault.kinds)
+    return f"has no `{key}`; write {' or '.join(filter(None, (', '.join(others), last)))}"
 
 
 def _too_short(fault: Fault) -> str:
@@ -74,14 +75,14 @@ def _out_of_range(fault: Fault) -> str:
     if (low, high) == (0, 1):
         return f"{fault.shown} is not between 0 and 1; write a share such as 0.2"
     if low is not None and high is not None:
-        return f"{fault.shown} is not between {low:g} and {high:g}; write a number in this range{_such_as(fault)}"
+        return f"{fault.shown} is not between {_plain(low)} and {_plain(high)}; write a number in this range{_such_as(fault)}"
     if low is not None:
-        return (
-            f"{fault.shown} is too small; write {f'more than {low:g}' if 'gt' in limits else f'{low:g} or more'}{_such_as(fault)}"
-        )
-    return (
-        f"{fault.shown} is too large; write {f'less than {high:g}' if 'lt' in limits else f'{high:g} or less'}{_such_as(fault)}"
-    )
+        return f"{fault.shown} is too small; write {f'more than {_plain(low)}' if 'gt' in limits else f'{_plain(low)} or more'}{_such_as(fault)}"
+    return f"{fault.shown} is too large; write {f'less than {_plain(high)}' if 'lt' in limits else f'{_plain(high)} or less'}{_such_as(fault)}"
+
+
+def _plain(limit: Any) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 def _such_as(fault: Fault) -> str:

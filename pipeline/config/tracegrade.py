@@ -18,7 +18,7 @@ from pipeline.errors import ConfigurationError
 from pipeline.judges.rubric_file import SHIPPED
 from pipeline.judges.settings import JudgeSettings
 from pipeline.model.risk import Risk
-from pipeline.model.settings import Settings
+from pipeline.model.settings import Project, Settings
 from pipeline.scorers import ChecksSettings
 from pipeline.scorers.prices import PricesSettings
 from pipeline.stages.alert import AlertSettings
@@ -53,6 +53,8 @@ class AgentSettings(Settings):
     """Which of its runs are judged."""
     checks: ChecksSettings = ChecksSettings()
     """What is checked on every run, without a model."""
+    references: Path | None = None
+    """A file of requests with their right answers, for the dimensions of the rubric that have ``reference``."""
     quality: QualitySettings | None = None
     """What its quality scores weigh, in place of ``quality`` at the top."""
 
@@ -60,7 +62,7 @@ class AgentSettings(Settings):
 class TracegradeSettings(Settings):
     """Everything that can be configured."""
 
-    project: Annotated[str, Field(min_length=1)] = DEFAULT
+    project: Project = DEFAULT
     """Project of all spans while the receiver has no keys, and of what the commands show."""
     store: StoreSettings = StoreSettings()
     """Where everything is remembered."""

@@ -8,7 +8,7 @@ from pipeline.config.duration import spoken_duration
 from pipeline.config.grading import Graders
 from pipeline.config.tracegrade import DEFAULT, TracegradeSettings
 from pipeline.stages.alert import destinations
-from pipeline.stages.gate import FloorGate, Gate, HardGate
+from pipeline.stages.gate import BurnRateGate, DriftGate, FloorGate, Gate, HardGate
 
 _FROM_THE_JUDGE = frozenset({"verdict", "composite", "recovery_runs"})
 """Dimensions that rest on the judge wherever a rubric asks it anything."""
@@ -37,9 +37,7 @@ def watch(gate: Gate, settings: TracegradeSettings, graders: Mapping[str, Grader
         kind=gate.kind,
         agent=gate.agent or "",
         dimensions=watched,
-        rule=_floor(gate)
-        if isinstance(gate, FloorGate)
-        else f"one failing run trips it; clears after {spoken_duration(gate.quiet)} without one",
+        rule=_rule(gate),
         notifies=destinations(gate, settings.alerts),
         holds={name: why for name, one in entries.items() if (why := _held(gate, settings, one, watched[name]))},
     )
@@ -51,18 +49,46 @@ def entries_of(gate: Gate, settings: TracegradeSettings) -> tuple[str, ...]:
 
 
 def _dimensions(gate: Gate, graders: Graders) -> tuple[str, ...]:
-    if isinstance(gate, FloorGate):
+    if not isinstance(gate, HardGate):
         return tuple({gate.dimension} & graders.dimensions)
     if gate.dimensions is not None:
         return tuple(one for one in gate.dimensions if one in graders.dimensions)
     return tuple(check.name for check in graders.grading.checks if check.gates)
 
 
+def _rule(gate: Gate) -> str:
+    if isinstance(gate, HardGate):
+        return f"one failing run trips it; clears after {spoken_duration(gate.quiet)} without one"
+    if isinstance(gate, DriftGate):
+        return _drift(gate)
+    said = _floor(gate) if isinstance(gate, FloorGate) else _burn_rate(gate)
+    needs = f"needs {gate.min_n} decided runs, effective n {gate.min_n_effective:g}, coverage {gate.min_coverage:g}"
+    return f"{said}; {needs}"
+
+
 def _floor(gate: FloorGate) -> str:
     measure = "pass rate" if gate.measure == "rate" else "mean"
     return (
         f"{measure} over {spoken_duration(gate.window)}: trips below {gate.raise_below:g}, clears after {gate.clear_windows} windows at "
-        f"{gate.clear_above:g} or more; needs {gate.min_n} decided runs, effective n {gate.min_n_effective:g}, coverage {gate.min_coverage:g}"
+        f"{gate.clear_above:g} or more"
+    )
+
+
+def _burn_rate(gate: BurnRateGate) -> str:
+    pairs = " or ".join(
+        f"{pair.burn * gate.budget:g} over {spoken_duration(pair.long)} and {spoken_duration(pair.short)}" for pair in gate.pairs
+    )
+    return (
+        f"share of failing runs, by {gate.z:g} standard errors: trips above {pairs}, clears after {spoken_duration(gate.clear_after)} at "
+        f"{gate.budget * gate.clear_at:g} or less"
+    )
+
+
+def _drift(gate: DriftGate) -> str:
+    return (
+        f"share of failing runs above {gate.budget:g} for long: trips as evidence gathers, for nothing once in "
+        f"{spoken_duration(gate.false_alarm_every)} at most on average; clears after {spoken_duration(gate.clear_after)} at "
+        f"{gate.budget * gate.clear_at:g} or less over {spoken_duration(gate.clear_window)}; needs coverage {gate.min_coverage:g}"
     )
 
 
@@ -77,7 +103,8 @@ def _held(gate: Gate, settings: TracegradeSettings, graders: Graders, dimensions
     if not graders.grading.judge_configured:
         return f"there is no judge, so {_undecided(gate, dimensions)}; write judge.base_url and judge.model"
     asked = [one for one in judged if one in dimensions] if set(dimensions) <= set(judged) else list(judged)
-    idle = [one for one in asked if judged[one] not in graders.grading.deciding]
+    deciding = {one.name for one in graders.grading.every_judged if one.authority in graders.grading.deciding}
+    idle = [one for one in asked if one not in deciding]
     if not idle:
         return ""
     states = " or ".join(sorted({judged[one] for one in idle}))
@@ -90,7 +117,7 @@ def _held(gate: Gate, settings: TracegradeSettings, graders: Graders, dimensions
 
 def _undecided(gate: Gate, dimensions: tuple[str, ...]) -> str:
     """Say what the gate is left with."""
-    if isinstance(gate, FloorGate) and gate.dimension in ("verdict", "recovery_runs"):
+    if not isinstance(gate, HardGate) and gate.dimension in ("verdict", "recovery_runs"):
         return f"a verdict is decided only where a check fails, and a window with less than {gate.min_coverage:.0%} decided is not read"
     return f"{', '.join(dimensions)} cannot trip it"
 

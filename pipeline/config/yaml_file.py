@@ -11,6 +11,7 @@ from ruamel.yaml.composer import ComposerError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from pipeline.aliases import TOO_MANY, too_many
 from pipeline.config.mistake import Location, Mistake, spoken
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -79,7 +80,7 @@ class YamlFile:
 
     def conceal(self, text: str, location: Location) -> str:
         """Put the references back where a value of the environment that this part of the file uses shows in ``text``."""
-        for name in sorted({name for scalar in _scalars(self._node(location)) for name in _REFERENCE.findall(scalar)}):
+        for name in sorted({name for scalar in _scalars(self._node(location), set()) for name in _REFERENCE.findall(scalar)}):
             value = self._environment.get(name, "")
             if len(value) >= _SHORTEST_SECRET:
                 text = text.replace(value, f"${{{name}}}")
@@ -91,6 +92,7 @@ class YamlFile:
             return None
         try:
             root: Node | None = YAML(typ="safe", pure=True).compose(text)
+            line = too_many(root)
         except MarkedYAMLError as error:
             self.mistakes.append(_unreadable(error))
         except RecursionError:
@@ -98,7 +100,9 @@ class YamlFile:
         except YAMLError as error:
             self.mistakes.append(Mistake(0, "", f"is not YAML: {' '.join(str(error).split())}"))
         else:
-            return root
+            if not line:
+                return root
+            self.mistakes.append(Mistake(line, "", TOO_MANY))
         return None
 
     def _value(self, node: Node, at: Location) -> Any:
@@ -211,13 +215,15 @@ def _step(node: Node | None, part: str | int, within: frozenset[int] = frozenset
     return next((step for step in steps if step is not None), None)
 
 
-def _scalars(node: Node | None, seen: frozenset[int] = frozenset()) -> Iterator[str]:
+def _scalars(node: Node | None, seen: set[int]) -> Iterator[str]:
+    """Yield each text below a node once, however often aliases lead to it."""
     if isinstance(node, ScalarNode):
         yield str(node.value)
     elif node is not None and id(node) not in seen:
+        seen.add(id(node))
         for child in node.value:
             for part in child if isinstance(child, tuple) else (child,):
-                yield from _scalars(part, seen | {id(node)})
+                yield from _scalars(part, seen)
 
 
 def _unreadable(error: MarkedYAMLError) -> Mistake:

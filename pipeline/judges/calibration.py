@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from pipeline.aliases import TOO_MANY, too_many
 from pipeline.errors import ConfigurationError
 from pipeline.model.result import Authority
 
@@ -43,11 +44,14 @@ def load(path: Path | None) -> Calibration:
     if path is None:
         return Calibration()
     try:
-        entries = _entries.validate_python(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise ConfigurationError(f"the calibration {path} cannot be read: {error}") from error
+        text = path.read_text(encoding="utf-8-sig")
+        if line := too_many(YAML(typ="safe", pure=True).compose(text)):
+            raise ConfigurationError(f"the calibration {path}:{line}: {TOO_MANY}")
+        entries = _entries.validate_python(YAML(typ="safe", pure=True).load(text))
     except ValidationError as error:
         raise ConfigurationError(f"the calibration {path} is not right:\n{_explain(error)}") from error
+    except (OSError, ValueError, RecursionError, YAMLError) as error:
+        raise ConfigurationError(f"the calibration {path} cannot be read: {error}") from error
     authorities: dict[tuple[str, str], Authority] = {}
     for entry in entries:
         key = (entry.contract, entry.dimension)

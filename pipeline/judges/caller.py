@@ -1,22 +1,22 @@
 """Caller: makes the calls of a judge's model, each with its row before and after, and none that was answered before."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
 from pipeline.errors import PermanentError, TemporaryError
+from pipeline.judges.asked import Asked, G
 from pipeline.judges.completion import REFUSAL
 from pipeline.judges.contract import Ballot
 from pipeline.judges.endpoint import Endpoint
 from pipeline.judges.model import CUT, ChatRequest, Reply, UnansweredError
 from pipeline.judges.purse import Hold, Purse
-from pipeline.judges.question import Question
-from pipeline.judges.settings import JudgeSettings
+from pipeline.judges.settings import Price
 from pipeline.judges.tally import Grade, Why
 from pipeline.judges.votes import Vote, VoteKey, VoteLog, VoteState
-from pipeline.model.result import Outcome
 
 
 def new_nonce() -> str:
@@ -24,11 +24,11 @@ def new_nonce() -> str:
     return secrets.token_hex(16)
 
 
-class Call(msgspec.Struct, frozen=True):
+class Made(msgspec.Struct, Generic[G], frozen=True):
     """A call that came to its end."""
 
     vote: Vote
-    grade: Grade
+    grade: G
 
     @property
     def cut(self) -> bool:
@@ -36,28 +36,31 @@ class Call(msgspec.Struct, frozen=True):
         return self.vote.finish_reason == CUT
 
 
+Call: TypeAlias = Made[Grade]
+"""A call about one run."""
+
+
 class Caller:
-    """Asks one endpoint within one purse, keeping each call in one log."""
+    """Asks the endpoints of one or several models within one purse, keeping each call in one log."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoints: Mapping[str, Endpoint],
         purse: Purse,
         votes: VoteLog,
-        settings: JudgeSettings,
         now: Callable[[], int],
         nonces: Callable[[], str] = new_nonce,
     ) -> None:
-        self._endpoint = endpoint
+        """Take the endpoints by the id of their model."""
+        self._endpoints = endpoints
         self._purse = purse
         self._votes = votes
-        self._settings = settings
         self._now = now
         self._nonces = nonces
         self._unkept: dict[VoteKey, Vote] = {}
         """What was answered and paid for while the log could not be written."""
 
-    async def call(self, question: Question, ballot: Ballot, vote: int, attempt: int, widened: int = 1) -> Call:
+    async def call(self, question: Asked[G], ballot: Ballot, vote: int, attempt: int, widened: int = 1) -> Made[G]:
         """Make one call, or take its answer from the log. The reply may be ``widened`` times as long as the settings say.
 
         Raises:
@@ -69,25 +72,28 @@ class Caller:
             await self._keep(self._unkept[key])
         before = await self._votes.recall(key)
         if before is not None and before.state.final:
-            return Call(before, _grade(question, before))
+            return Made(before, _grade(question, before))
+        endpoint = self._endpoints[ballot.model]
         request = ChatRequest(
             messages=question.messages(self._nonces()),
             schema=question.schema,
-            most_tokens=self._settings.max_output_tokens * widened,
+            most_tokens=endpoint.settings.max_output_tokens * widened,
             temperature=ballot.temperature,
             seed=ballot.seed,
         )
-        async with self._purse.holding(key.project, key.run_id, request) as hold, self._endpoint.admitted(request):
-            after = await self._made(question, _intent(key, question, before, hold, self._now()), request, hold)
-        return Call(after, _grade(question, after))
+        most = _most(endpoint.settings.price, request)
+        async with self._purse.holding(key.project, key.run_id, most) as hold, endpoint.admitted(request):
+            after = await self._made(endpoint, question, _intent(key, ballot, before, hold, self._now()), request, hold)
+        return Made(after, _grade(question, after))
 
-    async def _made(self, question: Question, intent: Vote, request: ChatRequest, hold: Hold) -> Vote:
+    async def _made(self, endpoint: Endpoint, question: Asked[Any], intent: Vote, request: ChatRequest, hold: Hold) -> Vote:
         await self._votes.intent(intent)
         hold.spent = hold.most  # until somebody knows better
         try:
-            after = self._answered(question, intent, await self._endpoint.ask(request))
+            reply = await endpoint.ask(request)
+            after = self._answered(question, intent, reply, _cost(endpoint.settings.price, reply))
         except PermanentError as error:
-            refused = Grade(Outcome.GRADER_ERROR, reason=f"{Why.REFUSED}: {error}")
+            refused = question.broken(f"{Why.REFUSED}: {error}")
             after = self._ended(intent, VoteState.REFUSED, refused.reason, refused.outcome)
         except UnansweredError as error:
             lost = msgspec.structs.replace(intent, lost=intent.lost + 1, lost_usd=intent.lost_usd + intent.reserved_usd)
@@ -111,8 +117,7 @@ class Caller:
         """Return the row of a call that an endpoint did not answer: endpoints ask nothing for those."""
         return msgspec.structs.replace(intent, state=state, at_ns=self._now(), reason=reason, outcome=outcome, reserved_usd=0.0)
 
-    def _answered(self, question: Question, intent: Vote, reply: Reply) -> Vote:
-        cost = self._cost(reply)
+    def _answered(self, question: Asked[Any], intent: Vote, reply: Reply, cost: float | None) -> Vote:
         after = msgspec.structs.replace(
             intent,
             state=VoteState.REPLY,
@@ -129,14 +134,19 @@ class Caller:
         grade = _grade(question, after)
         return msgspec.structs.replace(after, outcome=grade.outcome, score=grade.score, reason=grade.reason)
 
-    def _cost(self, reply: Reply) -> float | None:
-        price = self._settings.price
-        if price is None or reply.input_tokens is None or reply.output_tokens is None:
-            return None
-        return float(price.cost(reply.input_tokens, reply.output_tokens))
+
+def _most(price: Price | None, request: ChatRequest) -> Decimal:
+    """Return the most that a call can cost; nothing can be told, and so nothing is set aside, where its price is unknown."""
+    return Decimal(0) if price is None else price.cost(request.prompt_tokens, request.most_tokens)
 
 
-def _intent(key: VoteKey, question: Question, before: Vote | None, hold: Hold, now: int) -> Vote:
+def _cost(price: Price | None, reply: Reply) -> float | None:
+    if price is None or reply.input_tokens is None or reply.output_tokens is None:
+        return None
+    return float(price.cost(reply.input_tokens, reply.output_tokens))
+
+
+def _intent(key: VoteKey, ballot: Ballot, before: Vote | None, hold: Hold, now: int) -> Vote:
     """Return the row that says that a call is about to be made. One that says so already is of a call whose answer was lost."""
     lost, lost_usd = (before.lost, before.lost_usd) if before is not None else (0, 0.0)
     if before is not None and before.state is VoteState.INTENT:
@@ -145,18 +155,18 @@ def _intent(key: VoteKey, question: Question, before: Vote | None, hold: Hold, n
         key,
         VoteState.INTENT,
         now,
-        model=question.contract.model,
+        model=ballot.model,
         reserved_usd=float(hold.most),
         lost=lost,
         lost_usd=lost_usd,
     )
 
 
-def _grade(question: Question, vote: Vote) -> Grade:
+def _grade(question: Asked[G], vote: Vote) -> G:
     if vote.state is VoteState.REFUSED:
-        return Grade(Outcome.GRADER_ERROR, reason=vote.reason)
+        return question.broken(vote.reason)
     grade = question.grade(vote.raw_reply)
     if not question.unparsed(vote.raw_reply):
         return grade
     why = {CUT: f"{Why.TRUNCATED}: ", REFUSAL: f"{Why.REFUSAL}: "}.get(vote.finish_reason, "")
-    return msgspec.structs.replace(grade, reason=f"{why}{grade.reason}")
+    return question.broken(f"{why}{grade.reason}")

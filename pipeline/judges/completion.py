@@ -1,5 +1,6 @@
 """Completion: the body that an OpenAI-compatible endpoint answered with, as a reply."""
 
+from codecs import BOM_UTF8
 from typing import Final
 
 import msgspec
@@ -38,7 +39,7 @@ class _Completion(msgspec.Struct):
 def read(body: bytes) -> Reply:
     """Read a completion. A body that is none, such as a proxy's HTML page, is a reply without a verdict, and its text is kept."""
     try:
-        completion = msgspec.json.decode(body, type=_Completion)
+        completion = msgspec.json.decode(body.removeprefix(BOM_UTF8), type=_Completion)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Reply(text=body[:LONGEST].decode("utf-8", "replace"))
     choice = completion.choices[0] if completion.choices else _Choice(_Said())

@@ -35,17 +35,18 @@ class Endpoint:
         now: Callable[[], int],
         changed: Changed = _nobody_is_told,
     ) -> None:
+        """Take the settings of this one model (:meth:`pipeline.judges.settings.JudgeSettings.of`)."""
         self._model = model
         self._now = now
         self._changed = changed
-        self._settings = settings
+        self.settings = settings
         self.circuit = Circuit()
         self._requests = Rate(settings.requests_per_minute)
         self._tokens = Rate(settings.tokens_per_minute)
 
     def has_share(self, share: float) -> None:
         """Take only this part of what a minute allows, 0 to 1: the rest is other processes'."""
-        requests, tokens = self._settings.requests_per_minute, self._settings.tokens_per_minute
+        requests, tokens = self.settings.requests_per_minute, self.settings.tokens_per_minute
         self._requests = msgspec.structs.replace(self._requests, per_minute=requests and requests * share)
         self._tokens = msgspec.structs.replace(self._tokens, per_minute=tokens and tokens * share)
 
@@ -100,7 +101,7 @@ class Endpoint:
             self._becomes(self.circuit.refused(self._now(), str(error)))
             raise PausedError(str(error), PROBE_EVERY / SECOND) from error
         except TemporaryError as error:
-            self._becomes(self.circuit.failed(self._now(), self._settings.base_url or "", error.retry_after))
+            self._becomes(self.circuit.failed(self._now(), self.settings.base_url or "", error.retry_after))
             raise
         self._becomes(self.circuit.answered())
         if reply.input_tokens is not None and reply.output_tokens is not None:

@@ -21,6 +21,9 @@ _FAMILIES: Final = (
 )
 _NAMED: Final = tuple((family, re.compile(rf"(?:^|[/._:@-])(?:{names})", re.IGNORECASE)) for family, names in _FAMILIES)
 
+FAMILIES: Final = tuple(name for name, _ in _FAMILIES)
+"""Every family that can be told."""
+
 
 def family(model: str) -> str:
     """Return the family of a model by its id, such as ``openai`` for ``azure/gpt-4o``; empty where the id does not tell."""

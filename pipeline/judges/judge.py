@@ -1,32 +1,27 @@
 """A request to judge and one of its dimensions in, a Judgment out: every failure is an outcome, none is a number."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Final
 
 import msgspec
 
 from pipeline.errors import ConfigurationError
 from pipeline.judges import injection
 from pipeline.judges.caller import Call, Caller, new_nonce
-from pipeline.judges.contract import Ballot, ballots, judge_contract
+from pipeline.judges.contract import ballots, judge_contracts
 from pipeline.judges.contradiction import contradicts
 from pipeline.judges.endpoint import Endpoint
 from pipeline.judges.family import family, related
 from pipeline.judges.near_empty import near_empty
+from pipeline.judges.poll import poll
 from pipeline.judges.purse import OverBudgetError, Purse
 from pipeline.judges.question import Question
 from pipeline.judges.settings import JudgeSettings
-from pipeline.judges.tally import Grade, Why, scored, tally
-from pipeline.judges.votes import VoteLog, VoteState
+from pipeline.judges.tally import NO_REFERENCE, Grade, Why, scored, tally
+from pipeline.judges.votes import VoteLog
 from pipeline.model.contract import Contract
-from pipeline.model.result import JudgeRequest, Judgment, Outcome, Unresolved
-from pipeline.model.rubric import MeasuredBy, Rubric
-
-ATTEMPTS: Final = 2
-"""A reply without a verdict that can be read is asked for once more; a verdict never is (spec section 6)."""
-WIDER: Final = 4
-"""How many times as many tokens the reply may have that is asked for after one that was cut (reliability R131)."""
+from pipeline.model.result import BETWEEN_MODELS, JudgeRequest, Judgment, Outcome, Unresolved
+from pipeline.model.rubric import Rubric
 
 
 def as_it_is(text: str) -> str:
@@ -35,31 +30,34 @@ def as_it_is(text: str) -> str:
 
 
 class Judge:
-    """Judges the dimensions of one rubric with one model, one dimension a call; keeps nothing between judgments."""
+    """Judges the dimensions of one rubric, one dimension a call, by the models that a contract names; keeps nothing between judgments."""
 
     def __init__(
         self,
         rubric: Rubric,
         settings: JudgeSettings,
-        endpoint: Endpoint,
+        endpoints: Mapping[str, Endpoint],
         purse: Purse,
         votes: VoteLog,
         now: Callable[[], int],
         nonces: Callable[[], str] = new_nonce,
         redact: Callable[[str], str] = as_it_is,
     ) -> None:
-        """Take what redacts a transcript before a prompt is made of it: what is stored was redacted by the rules of its own day."""
+        """Take the endpoints by the id of their model.
+
+        ``redact`` goes over a transcript before a prompt is made of it: what is stored was redacted by the rules of its own day.
+        """
         self._rubric = rubric
-        self._caller = Caller(endpoint, purse, votes, settings, now, nonces)
+        self._caller = Caller(endpoints, purse, votes, now, nonces)
         self._now = now
         self._redact = redact
         self._opted_out = settings.opted_out
-        self.contracts: dict[str, Contract] = {
-            dimension.name: judge_contract(rubric, dimension.name, settings)
-            for dimension in rubric.dimensions
-            if dimension.measured_by is MeasuredBy.JUDGE
-        }
-        """By dimension: what each is judged under."""
+        known = judge_contracts(rubric, settings)
+        self._known = {one.hash: one for one in known}
+        self.contracts: dict[str, Contract] = {}
+        """By dimension: what each is judged under where no pairing has another model."""
+        for one in known:
+            self.contracts.setdefault(one.dimension, one)
 
     async def judge(self, request: JudgeRequest, dimension: str, contract: str) -> Judgment:
         """Judge one dimension of a request under the contract of that hash.
@@ -72,40 +70,28 @@ class Judge:
         """
         if request.project in self._opted_out:
             raise ConfigurationError(f"{request.project} is opted out of being judged: nothing of it is shown to a judge")
-        own = self.contracts.get(dimension)
-        if own is None or own.hash != contract:
+        own = self._known.get(contract)
+        if own is None or own.dimension != dimension:
+            known = " or ".join(one.hash for one in self._known.values() if one.dimension == dimension)
             raise ConfigurationError(
-                f"{dimension} is asked for under contract {contract}, and this judge grades it under {own.hash if own else 'none'}: "
+                f"{dimension} is asked for under contract {contract}, and this judge grades it under {known or 'none'}: "
                 "start the workers and the judge with the same configuration"
             )
         shown = msgspec.structs.replace(request, transcript=self._redact(request.transcript))
         question = Question.of(shown, self._rubric, own)
+        if question.lacks_reference:
+            return self._judgment(question, NO_REFERENCE, ())
         if near_empty(question.document.answer):
             reason = f"{Why.NEAR_EMPTY}: the reply says nothing; decided without asking a model"
             return self._judgment(question, scored(self._rubric, question.dimension, self._rubric.scale_low, reason, ""), ())
         polled: list[Sequence[Call]] = []
         try:
             for number, ballot in enumerate(ballots(own)):
-                polled.append(await self._vote(question, ballot, number))
+                polled.append(await poll(self._caller, question, ballot, number))
         except OverBudgetError as error:
             capped = self._judgment(question, Grade(Outcome.INSUFFICIENT_EVIDENCE, reason=str(error)), polled)
             return msgspec.structs.replace(capped, unresolved=Unresolved.BUDGET)
         return self._judgment(question, tally(self._rubric, question.dimension, [calls[-1].grade for calls in polled]), polled)
-
-    async def _vote(self, question: Question, ballot: Ballot, number: int) -> Sequence[Call]:
-        """Return the calls that one vote took; the last one counts."""
-        calls: list[Call] = []
-        for attempt in range(ATTEMPTS):
-            widened = WIDER if calls and calls[-1].cut else 1
-            try:
-                calls.append(await self._caller.call(question, ballot, number, attempt, widened))
-            except OverBudgetError:
-                if not calls:
-                    raise
-                break  # there is no money for another try: the reply that could not be read is what it came to
-            if calls[-1].vote.state is VoteState.REFUSED or not question.unparsed(calls[-1].vote.raw_reply):
-                break
-        return calls
 
     def _judgment(self, question: Question, grade: Grade, polled: Sequence[Sequence[Call]]) -> Judgment:
         request = question.request
@@ -124,7 +110,7 @@ class Judge:
             unresolved=grade.unresolved,
             reason=grade.reason,
             quote=grade.quote,
-            model=question.contract.model if calls else "",
+            model=BETWEEN_MODELS.join(dict.fromkeys(call.vote.model for call in calls)),
             votes=len(polled),
             input_tokens=sum(call.vote.input_tokens or 0 for call in calls),
             output_tokens=sum(call.vote.output_tokens or 0 for call in calls),
@@ -155,11 +141,10 @@ def _call_flags(calls: Sequence[Call], *, retried: bool) -> Iterable[str]:
 
 
 def _run_flags(question: Question) -> Iterable[str]:
-    judge, agents = question.contract.model, question.request.models
-    yield from (f"agent_family:{name}" for name in sorted({family(model) for model in agents} - {""}))
-    if name := family(judge):
-        yield f"judge_family:{name}"
-    if any(related(model, judge) for model in agents):
+    judges, agents = question.contract.judges, question.request.models
+    for whose, models in (("agent", agents), ("judge", judges)):
+        yield from (f"{whose}_family:{name}" for name in sorted({family(model) for model in models} - {""}))
+    if any(related(agent, judge) for agent in agents for judge in judges):
         yield "same_family"
     if injection.suspected(question.document):
         yield "injection_suspected"

@@ -19,7 +19,8 @@ class Key:
         self._file = settings.api_key_file
         self._fixed = environ.get(settings.api_key_env, "").strip()
         self._last = ""
-        self.where: str = str(self._file) if self._file is not None else settings.api_key_env
+        self._at = settings.at
+        self.where: str = str(self._file or settings.api_key_env or f"a variable, and its name into {settings.at}.api_key_env")
         """Where a person puts another one."""
 
     def read(self) -> str:
@@ -34,7 +35,9 @@ class Key:
             try:
                 self._last = self._file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigurationError(f"judge.api_key_file: {self._file} cannot be read; mount it, or correct it") from error
+                raise ConfigurationError(
+                    f"{self._at}.api_key_file: {self._file} cannot be read; mount it, or correct it"
+                ) from error
         return self._last or NONE
 
     def hidden_in(self, text: str) -> str:

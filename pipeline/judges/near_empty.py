@@ -7,6 +7,8 @@ import re
 import unicodedata
 from typing import Final
 
+from pipeline.judges.lookalike import bare
+
 _OPENERS: Final = frozenset(
     {
         "solution",
@@ -33,5 +35,6 @@ _OPENERS: Final = frozenset(
 
 def near_empty(answer: str) -> bool:
     """Whether an answer has no letter and no digit, or only announces an answer that never comes."""
-    words = re.sub(r"[\W_]+", " ", unicodedata.normalize("NFC", answer).replace("'", "").replace("’", "")).casefold().strip()
+    seen = bare(unicodedata.normalize("NFC", answer)).replace("'", "").replace("’", "")
+    words = re.sub(r"[\W_]+", " ", seen).casefold().strip()
     return not words or words in _OPENERS

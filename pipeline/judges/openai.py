@@ -171,10 +171,11 @@ def _advice(status: int, settings: JudgeSettings, key: str) -> str:
         case 401 | 403:
             return f"the judge's endpoint refuses the key: put a key that may use {settings.model} into {key}."
         case 404:
-            return (
-                f"the judge's endpoint knows no {settings.model} at {settings.base_url}: correct judge.model or judge.base_url."
-            )
+            named = "judge.model" if settings.at == "judge" else settings.at
+            known = f"the judge's endpoint knows no {settings.model} at {settings.base_url}"
+            return f"{known}: correct {named} or {settings.at}.base_url."
         case 402 | 429:
-            return "the judge's account is out of money: raise its limit or change judge.base_url."
+            return f"the judge's account is out of money: raise its limit or change {settings.at}.base_url."
         case _:
-            return f"the judge's endpoint redirects: write the address that it really has as judge.base_url, not {settings.base_url}."
+            address = f"the address that it really has as {settings.at}.base_url, not {settings.base_url}"
+            return f"the judge's endpoint redirects: write {address}."

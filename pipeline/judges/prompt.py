@@ -7,6 +7,8 @@ from claims; the reply; the anchors; Unknown; the quote; JSON only. Everything f
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from pipeline.judges.fence import fenced, indented
 from pipeline.judges.transcript import Document, Observation, Turn
 from pipeline.model import ids
@@ -38,6 +40,15 @@ Where something that was asked for is missing altogether, quote the request that
 Answer with one JSON object and nothing else:
 {{"verdict": "<PASS, FAIL or Unknown>", "reason": "<one line>", "evidence": "<exact quote; empty if Unknown>"}}"""
 
+_REFERENCE: Final = """\
+A reference answer, written beforehand by somebody who knows what is right. The reply is held against it; \
+it is no part of the run, and shows nothing of what the agent did:
+"""
+_NOT_FROM_REFERENCE: Final = (
+    "The reference answer earns nothing: quote it only {below}, where it has what the reply lacks or contradicts. "
+    "Other words for the same are no fault, and what the reply adds is none unless the reference or the data contradicts it."
+)
+
 _FROM_OBSERVATION: Final = (
     "A score above the lowest must quote what a tool returned or what the agent's instructions state; "
     "the agent's own words, the arguments of its calls and its reply prove nothing here."
@@ -55,16 +66,17 @@ def build(rubric: Rubric, name: str, document: Document, nonce: str) -> list[Mes
         if rubric.is_of_criteria
         else "grade one reply of an AI agent on one dimension"
     )
-    terms = (_terms(rubric, dimension), _verdict(rubric, dimension))
+    held = reference(dimension, document, nonce)
+    terms = (_terms(rubric, dimension), _verdict(rubric, dimension, against=bool(held)))
     return [
         Message("system", _ROLE.format(task=f"You {task}", dimension=name, others=_others(rubric, name), nonce=nonce)),
-        Message("user", "\n\n".join((*_data(document, nonce), *terms))),
+        Message("user", "\n\n".join((*_data(document, nonce), *held, *terms))),
     ]
 
 
 def prompt_hash(rubric: Rubric, name: str) -> str:
     """Name the text of the prompt, apart from what a run or a call puts into it."""
-    empty = Document(system="", earlier=(), request="", observations=(), claims=(), answer="")
+    empty = Document(system="", earlier=(), request="", observations=(), claims=(), answer="", reference="")
     return ids.digest(8, *(message.text for message in build(rubric, name, empty, "nonce")))
 
 
@@ -77,21 +89,39 @@ def _others(rubric: Rubric, name: str) -> str:
 
 
 def _data(document: Document, nonce: str) -> Iterable[str]:
-    yield "The user's message:\n" + fenced("request", document.request or NOTHING, nonce)
+    yield request(document, nonce)
+    yield from evidence(document, nonce)
+    yield "The reply to grade:\n" + fenced("reply", document.answer or NOTHING, nonce)
+
+
+def request(document: Document, nonce: str) -> str:
+    """Return the section of the user's message."""
+    return "The user's message:\n" + fenced("request", document.request or NOTHING, nonce)
+
+
+def reference(dimension: Dimension, document: Document, nonce: str) -> list[str]:
+    """Return the section of the reference answer; none where the dimension reads none, or the run has none."""
+    if dimension.reference is msgspec.UNSET or document.reference is msgspec.UNSET:
+        return []
+    return [_REFERENCE + fenced("reference", document.reference or NOTHING, nonce)]
+
+
+def evidence(document: Document, nonce: str, whose: str = "") -> Iterable[str]:
+    """Yield the sections between request and reply. ``whose`` stands before their names where a prompt shows two runs."""
     if document.earlier:
         yield "What was said before it (the agent's turns are its own claims):\n" + fenced(
-            "earlier", _entries(map(_turn, document.earlier)), nonce
+            f"{whose}earlier", _entries(map(_turn, document.earlier)), nonce
         )
-    yield "The evidence. The instructions that the agent was given:\n" + fenced("instructions", document.system or NOTHING, nonce)
+    instructions = fenced(f"{whose}instructions", document.system or NOTHING, nonce)
+    yield "The evidence. The instructions that the agent was given:\n" + instructions
     observations = _entries(map(_call, document.observations)) or "(no calls)"
-    yield "Observations, the calls of tools and what they returned:\n" + fenced("observations", observations, nonce)
+    yield "Observations, the calls of tools and what they returned:\n" + fenced(f"{whose}observations", observations, nonce)
     if document.claims:
         yield "What the agent said on its way. These are claims, not observations:\n" + fenced(
-            "claims", _entries(document.claims), nonce
+            f"{whose}claims", _entries(document.claims), nonce
         )
     if document.cut:
         yield "Some of the data was left out for length; the places are marked [… left out …]."
-    yield "The reply to grade:\n" + fenced("reply", document.answer or NOTHING, nonce)
 
 
 def _entries(entries: Iterable[str]) -> str:
@@ -140,8 +170,10 @@ def _criterion(criterion: Dimension) -> Iterable[str]:
     yield from (f"The criterion {criterion.name}. PASS when {meaning}" for _, meaning in criterion.anchors)
 
 
-def _verdict(rubric: Rubric, dimension: Dimension) -> str:
+def _verdict(rubric: Rubric, dimension: Dimension, *, against: bool) -> str:
+    below = "with FAIL" if rubric.is_of_criteria else "with the lowest score"
+    beside = "\n" + _NOT_FROM_REFERENCE.format(below=below) if against else ""
     if rubric.is_of_criteria:
-        return _DECISION.format(source=_PASS_FROM_OBSERVATION if dimension.observation_only else _PASS_FROM_ANYWHERE)
+        return _DECISION.format(source=(_PASS_FROM_OBSERVATION if dimension.observation_only else _PASS_FROM_ANYWHERE) + beside)
     source = _FROM_OBSERVATION if dimension.observation_only else _FROM_ANYWHERE
-    return _VERDICT.format(source=source, low=rubric.scale_low, high=rubric.scale_high)
+    return _VERDICT.format(source=source + beside, low=rubric.scale_low, high=rubric.scale_high)

@@ -7,8 +7,6 @@ from decimal import Decimal
 from typing import Protocol
 
 from pipeline.judges.budget import NOTHING, Account, BudgetSettings
-from pipeline.judges.model import ChatRequest
-from pipeline.judges.settings import Price
 from pipeline.model import ids
 from pipeline.model.time import DAY
 
@@ -39,11 +37,8 @@ class Hold:
 class Purse:
     """The accounts of one assignment of partitions: with another one begin another purse, for somebody else spent meanwhile."""
 
-    def __init__(
-        self, budget: BudgetSettings, price: Price | None, charges: Charges, now: Callable[[], int], partitions: int = 1
-    ) -> None:
+    def __init__(self, budget: BudgetSettings, charges: Charges, now: Callable[[], int], partitions: int = 1) -> None:
         self._budget = budget
-        self._price = price
         self._charges = charges
         self._now = now
         self._partitions = partitions
@@ -51,13 +46,13 @@ class Purse:
         self._reading = asyncio.Lock()
 
     @asynccontextmanager
-    async def holding(self, project: str, run_id: str, request: ChatRequest) -> AsyncIterator[Hold]:
-        """Set aside the most that a call about a run can cost, while the block lasts.
+    async def holding(self, project: str, run_id: str, most: Decimal) -> AsyncIterator[Hold]:
+        """Set aside the most that a call about a run can cost, in dollars, while the block lasts.
 
         Raises:
             OverBudgetError: there is not so much left.
         """
-        hold = Hold(self._most(request))
+        hold = Hold(most)
         limit = self._budget.of(project)
         if limit is None:
             yield hold
@@ -72,9 +67,6 @@ class Purse:
             yield hold
         finally:
             self._accounts[at] = self._accounts[at].settle(hold.most, hold.spent)
-
-    def _most(self, request: ChatRequest) -> Decimal:
-        return NOTHING if self._price is None else self._price.cost(request.prompt_tokens, request.most_tokens)
 
     async def _account(self, at: tuple[str, int, int], limit: Decimal) -> Account:
         async with self._reading:

@@ -12,7 +12,7 @@ from pipeline.judges.transcript import Document, read
 from pipeline.judges.votes import VoteKey
 from pipeline.model.contract import Contract
 from pipeline.model.result import JudgeRequest, Outcome
-from pipeline.model.rubric import Dimension, Rubric
+from pipeline.model.rubric import Dimension, ReferenceUse, Rubric
 from pipeline.model.step import Message
 
 
@@ -47,6 +47,11 @@ class Question(msgspec.Struct, frozen=True):
         )
 
     @property
+    def lacks_reference(self) -> bool:
+        """Whether the dimension is held against a reference answer that nobody wrote."""
+        return self.dimension.reference is ReferenceUse.REQUIRED and self.document.reference is msgspec.UNSET
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply."""
         return verdict_schema() if self.rubric.is_of_criteria else schema(self.rubric.scale_low, self.rubric.scale_high)
@@ -59,16 +64,22 @@ class Question(msgspec.Struct, frozen=True):
         """Whether a reply holds no verdict that can be read, so that it may be asked for once more."""
         return isinstance(self.read(raw), Malformed)
 
+    def broken(self, reason: str) -> Grade:
+        """Return what a call without a verdict comes to."""
+        return Grade(Outcome.GRADER_ERROR, reason=reason)
+
     def grade(self, raw: str) -> Grade:
         """Return what a raw reply comes to."""
         said = self.read(raw)
         if isinstance(said, Malformed):
-            return Grade(Outcome.GRADER_ERROR, reason=f"{Why.MALFORMED}: {said.reason}")
+            return self.broken(f"{Why.MALFORMED}: {said.reason}")
         if said.score is None:
             return Grade(Outcome.INSUFFICIENT_EVIDENCE, reason=f"{Why.UNKNOWN}: {said.reason}", quote=said.evidence)
-        # The lowest score may rest on what is missing: it quotes the request that was not met, or the false claim.
-        observed = self.dimension.observation_only and said.score > self.rubric.scale_low
-        if not found(said.evidence, self.document, observation_only=observed):
+        # The lowest score may rest on what is missing: it quotes the request that was not met, the false claim, or the reference.
+        lowest = said.score == self.rubric.scale_low
+        observed = self.dimension.observation_only and not lowest
+        against = lowest and self.dimension.reference is not msgspec.UNSET
+        if not found(said.evidence, self.document, observation_only=observed, reference=against):
             where = "an observation" if observed else "what the judge was given"
             return Grade(
                 Outcome.GRADER_ERROR, reason=f"{Why.QUOTE_NOT_FOUND}: the quote does not stand in {where}", quote=said.evidence

@@ -4,11 +4,13 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from pipeline.judges.fence import neutralised
 from pipeline.judges.transcript import Document
 
-QUOTE_VERSION: Final = "quote-1"
-"""Part of the contract, as the evidence schema: the sections, the folding and the least length below."""
+QUOTE_VERSION: Final = "quote-2"
+"""Part of the contract, as the evidence schema: the sections, what the fence makes inert, the folding and the least length below."""
 
 LEAST: Final = 2
 """Letters and digits that a quote must have: with fewer it stands in every text and proves nothing."""
@@ -21,17 +23,19 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", neutralised(text)).translate(_QUOTES).split())
 
 
-def found(quote: str, document: Document, *, observation_only: bool) -> bool:
+def found(quote: str, document: Document, *, observation_only: bool, reference: bool = False) -> bool:
     """Whether the quote stands in one of the texts that the judge was given, after folding both (spec section 6).
 
     With ``observation_only`` it must stand in what the agent was given and did not write: what tools returned, or its
     instructions. Arguments of calls, claims on the way and the reply are the agent's own words, the request is the user's.
+    The reference answer is nothing of the run: it counts only with ``reference``, for what the run lacks.
     """
     wanted = fold(quote).strip(" \"'")
     if sum(character.isalnum() for character in wanted) < LEAST:
         return False
     texts = _given(document) if observation_only else (*_given(document), *_said(document))
-    return any(wanted in fold(text) for text in texts)
+    beside = (document.reference,) if reference and document.reference is not msgspec.UNSET else ()
+    return any(wanted in fold(text) for text in (*texts, *beside))
 
 
 def _given(document: Document) -> Iterable[str]:

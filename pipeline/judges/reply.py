@@ -6,7 +6,7 @@ Strict on purpose: the commonest defect of this trade is a grader's failure that
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,8 +19,10 @@ LONGEST: Final = 64 * 1024
 _MOST_BRACES: Final = 100
 """Opening braces that begin no object."""
 
-_LEFT: Final = {key: re.compile(rf"""["']{key}["']\s*:|[{{,]\s*{key}\s*:""", re.IGNORECASE) for key in ("score", "verdict")}
-"""What is left of an object with a score or a verdict that cannot be read."""
+_LEFT: Final = {
+    key: re.compile(rf"""["']{key}["']\s*:|[{{,]\s*{key}\s*:""", re.IGNORECASE) for key in ("score", "verdict", "better")
+}
+"""What is left of an object with a score, a verdict or a preference that cannot be read."""
 _WORDS: Final = {"pass": 1, "fail": 0}
 """What a criterion's verdict says, as a score on the scale 0 to 1; case does not matter, as for Unknown."""
 
@@ -39,6 +41,9 @@ class Malformed(msgspec.Struct, frozen=True):
     reason: str
 
 
+T = TypeVar("T")
+
+
 class _TooManyBracesError(Exception):
     """Trying each of them would take the square of the reply's length."""
 
@@ -46,15 +51,16 @@ class _TooManyBracesError(Exception):
 def schema(low: int, high: int) -> dict[str, Any]:
     """Return the JSON Schema of a reply on a scale, for endpoints that can hold a model to one."""
     score = {"anyOf": [{"type": "integer", "enum": list(range(low, high + 1))}, {"type": "string", "enum": ["Unknown"]}]}
-    return _object(score=score)
+    return object_schema(score=score)
 
 
 def verdict_schema() -> dict[str, Any]:
     """Return the JSON Schema of a reply on a criterion."""
-    return _object(verdict={"type": "string", "enum": ["PASS", "FAIL", "Unknown"]})
+    return object_schema(verdict={"type": "string", "enum": ["PASS", "FAIL", "Unknown"]})
 
 
-def _object(**decided: Any) -> dict[str, Any]:
+def object_schema(**decided: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an object with what decides, a reason and a quote."""
     properties = {**decided, "reason": {"type": "string"}, "evidence": {"type": "string"}}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
@@ -64,15 +70,19 @@ def parse(text: str, scale: tuple[int, int]) -> Parsed | Malformed:
 
     Other keys decide nothing. Two verdicts that differ, or something that may be the rest of another one, are malformed.
     """
-    return _parse(text, "score", lambda score: _score(score, scale))
+    return only(text, "score", lambda said: _verdict(said, said["score"], lambda score: _score(score, scale)))
 
 
 def parse_verdict(text: str) -> Parsed | Malformed:
     """Read one verdict on a criterion, an object with ``verdict``, ``reason`` and ``evidence``, as strictly as :func:`parse` (section 2.3)."""
-    return _parse(text, "verdict", _word)
+    return only(text, "verdict", lambda said: _verdict(said, said["verdict"], _word))
 
 
-def _parse(text: str, key: str, read: Callable[[Any], int | Malformed]) -> Parsed | Malformed:
+def only(text: str, key: str, read: Callable[[dict[str, Any]], T | Malformed]) -> T | Malformed:
+    """Read the one object with ``key`` in a text: bare, fenced or in prose. None, or two that differ, are malformed.
+
+    ``key`` is one that this module knows the remains of.
+    """
     if len(text) > LONGEST:
         return Malformed(f"the reply is longer than {LONGEST} characters")
     if not text.strip():
@@ -81,10 +91,10 @@ def _parse(text: str, key: str, read: Callable[[Any], int | Malformed]) -> Parse
         objects, rest = _objects(text)
     except (RecursionError, _TooManyBracesError):
         return Malformed("the reply is no text with an object in it, but a heap of braces")
-    return _only(key, [_verdict(said, said[key], read) for said in objects if key in said], rest)
+    return _same(key, [read(said) for said in objects if key in said], rest)
 
 
-def _only(key: str, verdicts: Sequence[Parsed | Malformed], rest: str) -> Parsed | Malformed:
+def _same(key: str, verdicts: Sequence[T | Malformed], rest: str) -> T | Malformed:
     if not verdicts:
         return Malformed(f"there is no JSON object with a {key} in the reply")
     if any(verdict != verdicts[0] for verdict in verdicts):
@@ -98,7 +108,7 @@ def _verdict(said: dict[str, Any], answer: Any, read: Callable[[Any], int | Malf
     reason, evidence = said.get("reason"), said.get("evidence")
     if isinstance(answer, str) and answer.strip().casefold() == "unknown":
         return Parsed(
-            None, _clean(reason) if isinstance(reason, str) else "", _clean(evidence) if isinstance(evidence, str) else ""
+            None, clean(reason) if isinstance(reason, str) else "", clean(evidence) if isinstance(evidence, str) else ""
         )
     score = read(answer)
     if isinstance(score, Malformed):
@@ -107,20 +117,20 @@ def _verdict(said: dict[str, Any], answer: Any, read: Callable[[Any], int | Malf
         return Malformed("the reply gives no reason")
     if not isinstance(evidence, str):
         return Malformed("the reply gives no evidence")
-    return Parsed(score, _clean(reason), _clean(evidence))
+    return Parsed(score, clean(reason), clean(evidence))
 
 
 def _score(answer: Any, scale: tuple[int, int]) -> int | Malformed:
     if not isinstance(answer, int) or isinstance(answer, bool):
-        return Malformed(f"the score is {_shown(answer)}, not a whole number")
+        return Malformed(f"the score is {shown(answer)}, not a whole number")
     if not scale[0] <= answer <= scale[1]:
-        return Malformed(f"the score {_shown(answer)} is not on the scale {scale[0]} to {scale[1]}")
+        return Malformed(f"the score {shown(answer)} is not on the scale {scale[0]} to {scale[1]}")
     return answer
 
 
 def _word(answer: Any) -> int | Malformed:
     word = _WORDS.get(answer.strip().casefold()) if isinstance(answer, str) else None
-    return Malformed(f"the verdict is {_shown(answer)}, not PASS, FAIL or Unknown") if word is None else word
+    return Malformed(f"the verdict is {shown(answer)}, not PASS, FAIL or Unknown") if word is None else word
 
 
 def _objects(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -155,10 +165,12 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 _decoder: Final = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return what was written in the place of an answer, shortly."""
     return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)[:40]
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Return a text that can be stored."""
     # A lone surrogate can be written in JSON and cannot be stored.
     return text.encode("utf-8", "replace").decode("utf-8")

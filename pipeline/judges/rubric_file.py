@@ -1,13 +1,27 @@
 """Rubrics as they are written in files: dimensions on a scale, or criteria. What fits together is told by ``pipeline.config.rubric_rules``."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
+import msgspec
 from pydantic import Field
 
-from pipeline.model.rubric import CompositeKind, Dimension, Example, ExampleKind, MeasuredBy, Rubric, Tier
+from pipeline.judges.settings import ModelId
+from pipeline.model.rubric import (
+    CompositeKind,
+    Dimension,
+    Example,
+    ExampleKind,
+    MeasuredBy,
+    Panel,
+    PanelRule,
+    ReferenceUse,
+    Rubric,
+    Tier,
+)
 from pipeline.model.settings import Settings
 
 SHIPPED: Final = Path(__file__).parent / "rubrics"
@@ -48,6 +62,21 @@ class ExampleFile(_Shown):
         return Example(self.kind, self.evidence, self.answer, self.score, self.why)
 
 
+class PanelFile(Settings):
+    """Several models that judge, each with one vote, in place of ``judge.model``."""
+
+    models: tuple[ModelId, ...]
+    """Their ids, as ``judge.model`` and ``judge.models`` have them; two or more, all different."""
+    rule: PanelRule = PanelRule.MAJORITY
+    """Whether more than half of them decide, or few can fail it."""
+    vetoes: Annotated[int, Field(ge=1)] | None = None
+    """With ``rule: veto``: how many votes under the line fail it; one where nothing is written."""
+
+    def panel(self) -> Panel:
+        """Return what was written, as the noun that the pipeline uses."""
+        return Panel(self.models, self.rule, 1 if self.vetoes is None else self.vetoes)
+
+
 class _Part(Settings):
     name: Name
     """Of its own."""
@@ -59,6 +88,10 @@ class _Part(Settings):
     """Who measures it."""
     observation_only: bool = False
     """Whether the quote behind a score above the lowest must be an observation."""
+    panel: PanelFile | None = None
+    """Who judges it, in place of one model and of the rubric's panel."""
+    reference: ReferenceUse | None = None
+    """Whether a reference answer is shown where there is one, or nothing is graded without one."""
 
 
 class DimensionFile(_Part):
@@ -85,6 +118,7 @@ class DimensionFile(_Part):
             gate=self.gate,
             measured_by=self.measured_by,
             observation_only=self.observation_only,
+            reference=msgspec.UNSET if self.reference is None else self.reference,
         )
 
 
@@ -116,6 +150,8 @@ class RubricFile(Settings):
     """How they add up."""
     tiers: tuple[TierFile, ...] = ()
     """From the best down."""
+    panel: PanelFile | None = None
+    """Who judges each dimension that has no panel of its own, in place of one model."""
 
     def rubric(self) -> Rubric:
         """Return what was written, as the noun that the pipeline uses."""
@@ -128,6 +164,7 @@ class RubricFile(Settings):
             dimensions=tuple(dimension.dimension() for dimension in self.dimensions),
             composite=self.composite,
             tiers=tuple(Tier(tier.name, tier.least, tier.action) for tier in self.tiers),
+            panels=_panels(self.dimensions, self.panel),
         )
 
 
@@ -171,6 +208,7 @@ class CriterionFile(_Part):
             gate=1 if self.hard else None,
             measured_by=self.measured_by,
             observation_only=self.observation_only,
+            reference=msgspec.UNSET if self.reference is None else self.reference,
         )
 
 
@@ -185,6 +223,8 @@ class CriteriaFile(Settings):
     """Least share of passes, 0 to 1, that passes."""
     criteria: Annotated[tuple[CriterionFile, ...], Field(min_length=1)]
     """Each passed or failed."""
+    panel: PanelFile | None = None
+    """Who judges each criterion that has no panel of its own, in place of one model."""
 
     def rubric(self) -> Rubric:
         """Return what was written, as the noun that the pipeline uses."""
@@ -196,4 +236,10 @@ class CriteriaFile(Settings):
             bar=self.bar,
             dimensions=tuple(criterion.dimension() for criterion in self.criteria),
             composite=CompositeKind.CRITERIA,
+            panels=_panels(self.criteria, self.panel),
         )
+
+
+def _panels(parts: Sequence[_Part], panel: PanelFile | None) -> tuple[tuple[str, Panel], ...]:
+    voted = ((part.name, part.panel or panel) for part in parts if part.measured_by is MeasuredBy.JUDGE)
+    return tuple((name, one.panel()) for name, one in voted if one is not None)

@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from pipeline.judges.scripted_criteria import decision
+from pipeline.judges.scripted_pairs import SeenPair, preference
 from pipeline.judges.scripted_prompt import SeenPrompt
 from pipeline.judges.scripted_rules import verdict
 
@@ -162,9 +163,13 @@ def _in_order(replies: Iterator[Canned]) -> Callable[[Asked], Canned | None]:
 def _content(asked: Asked, canned: Canned) -> str:
     if canned.text is not None:
         return canned.text
-    if asked.seen is None:
+    pair = SeenPair.of(asked.body.get("messages", []))
+    if asked.seen is not None:
+        said = decision(asked.seen) if asked.seen.passed_or_failed else verdict(asked.seen)
+    elif pair is not None:
+        said = preference(pair)
+    else:
         return "I grade replies on one dimension, and this is no such question."
-    said = decision(asked.seen) if asked.seen.passed_or_failed else verdict(asked.seen)
     if canned.evidence is not None:
         said["evidence"] = canned.evidence
     return msgspec.json.encode(said).decode()

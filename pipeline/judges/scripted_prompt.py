@@ -59,7 +59,7 @@ class SeenPrompt(msgspec.Struct, frozen=True):
             passed_or_failed=criterion is not None,
             request=sections["request"],
             instructions=sections["instructions"],
-            observations=tuple(_calls(sections["observations"])),
+            observations=tuple(calls_of(sections["observations"])),
             reply=sections["reply"],
         )
 
@@ -71,7 +71,8 @@ def section(data: str, name: str, nonce: str) -> str:
     return inside if opened and closed and inside != NOTHING else ""
 
 
-def _calls(text: str) -> Iterable[SeenCall]:
+def calls_of(text: str) -> Iterable[SeenCall]:
+    """Yield the calls that a section of observations shows."""
     for entry in _ENTRY.split(text)[1:]:
         parts = _FIELD.split(entry)
         said = {name: value.removesuffix("\n") for name, value in zip(parts[1::2], parts[2::2], strict=True)}

@@ -54,6 +54,8 @@ class Document(msgspec.Struct, frozen=True):
     answer: str
     cut: bool = False
     """Whether anything was left out to fit the budget."""
+    reference: str | msgspec.UnsetType = msgspec.UNSET
+    """The reference answer. Unset where nobody wrote one: then it is not in the body, which is what it was before there were any."""
 
 
 class _Level(msgspec.Struct, frozen=True):
@@ -68,14 +70,14 @@ _LAST_CALLS: Final = 3
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def render(run: Run, budget_chars: int) -> Transcript:
+def render(run: Run, budget_chars: int, reference: str | None = None) -> Transcript:
     """Return the run's transcript, cut to at most ``budget_chars`` characters where cutting helps.
 
     Cut by rule, mildest first: the middle of long texts, then calls from the middle. Errors, the last calls and the
-    head and tail of every text stay; what was left out is marked. The request and the answer are never cut: a grade
-    of half an answer would be a grade of another answer, so a run that still does not fit is ``too_long``.
+    head and tail of every text stay; what was left out is marked. The request, the answer and the ``reference`` answer are
+    never cut: a grade of half an answer would be a grade of another answer, so a run that still does not fit is ``too_long``.
     """
-    whole = document(run)
+    whole = document(run, reference)
     body = _body(whole)
     for level in _LEVELS:
         if len(body) <= budget_chars:
@@ -89,7 +91,7 @@ def read(body: str) -> Document:
     return msgspec.json.decode(body, type=Document)
 
 
-def document(run: Run) -> Document:
+def document(run: Run, reference: str | None = None) -> Document:
     """Return the sections of a run, uncut."""
     answer = _text(run.answer)
     return Document(
@@ -99,6 +101,7 @@ def document(run: Run) -> Document:
         observations=(*_replayed(run.messages), *(_observation(call) for call in run.tool_calls)),
         claims=tuple(_claims(run, answer)),
         answer=answer,
+        reference=msgspec.UNSET if reference is None else _text(reference),
     )
 
 
@@ -160,6 +163,7 @@ def _shorten(whole: Document, level: _Level) -> Document:
         claims=_shorten_claims(whole.claims, level),
         answer=whole.answer,
         cut=True,
+        reference=whole.reference,
     )
 
 

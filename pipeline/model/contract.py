@@ -20,6 +20,8 @@ class Contract(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt_hash: str = ""
     model: str = ""
     """Id of the judge's model as requested; what was served is recorded beside it and does not change the contract."""
+    models: tuple[str, ...] = ()
+    """Ids of a panel's models, in the order in which they are asked; ``model`` is empty then."""
     decoding: dict[str, Any] = {}
     """Temperature and seeds of the calls."""
     parser_version: str = ""
@@ -30,6 +32,11 @@ class Contract(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rule by which several votes become one score."""
     check_definition: dict[str, Any] = {}
     """Limits, tolerances, normalisation, what counts as a duplicate."""
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Ids of all models that are asked under it; none for a check."""
+        return self.models or ((self.model,) if self.model else ())
 
     @property
     def canonical(self) -> str:

@@ -88,11 +88,15 @@ class Verdict(msgspec.Struct, frozen=True):
     """Gated dimensions that the judge answered Unknown, where nothing else decides: a person has to."""
 
 
+BETWEEN_MODELS: Final = ", "
+"""Between the models of a panel, where one text names them all; no id of a panel's model has it in it."""
+
+
 class Judgment(msgspec.Struct, frozen=True):
     """A judge's word on one dimension of one transcript; a fact that the run's owner folds.
 
     ``score`` is on the rubric's scale and None unless the judge gave one. ``unresolved`` is empty where it did.
-    ``cost_usd`` is None where the model has no known price.
+    ``cost_usd`` is None where the model has no known price. ``model`` names all that voted, :attr:`models`.
     """
 
     project: str
@@ -114,6 +118,11 @@ class Judgment(msgspec.Struct, frozen=True):
     cost_usd: float | None = None
     flags: tuple[str, ...] = ()
     judged_ns: int = 0
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Ids of the models that were asked, as requested; none where code decided."""
+        return tuple(self.model.split(BETWEEN_MODELS)) if self.model else ()
 
     @property
     def id(self) -> str:

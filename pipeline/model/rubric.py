@@ -27,6 +27,15 @@ class CompositeKind(StrEnum):
     """Passes / criteria, 0 to 1 in three decimals; a fail of a hard criterion makes it 0 (spec section 2.3)."""
 
 
+class ReferenceUse(StrEnum):
+    """What a dimension does with a run's reference answer."""
+
+    USED = "used"
+    """It is shown where there is one."""
+    REQUIRED = "required"
+    """Nothing is graded without one."""
+
+
 class ExampleKind(StrEnum):
     """What an example shows."""
 
@@ -65,6 +74,50 @@ class Dimension(msgspec.Struct, frozen=True):
     measured_by: MeasuredBy = MeasuredBy.JUDGE
     observation_only: bool = False
     """Whether the quote behind a score must be an observation, not something the agent said."""
+    reference: ReferenceUse | msgspec.UnsetType = msgspec.UNSET
+    """Unset where no reference answer is shown: then it is not hashed, like every field that came later."""
+
+
+class PanelRule(StrEnum):
+    """How the votes of a panel become one outcome."""
+
+    MAJORITY = "majority"
+    """More than half of all its models, on one side."""
+    VETO = "veto"
+    """So many votes under the line fail it, whatever the others say."""
+
+
+class Panel(msgspec.Struct, frozen=True):
+    """Models that vote on one dimension, in order, each once (judging, section 3, items 3 and 4).
+
+    A side wins with so many decided votes that no vote which is missing could have changed it: whoever could not decide never
+    makes a pass that would not have been one had they voted otherwise. No votes reach both numbers.
+    """
+
+    models: tuple[str, ...]
+    rule: PanelRule = PanelRule.MAJORITY
+    vetoes: int = 1
+    """Votes under the line that fail it, under the rule ``veto``; at most :attr:`most_vetoes`."""
+
+    @property
+    def majority(self) -> int:
+        """The least number of models that is more than half of them."""
+        return len(self.models) // 2 + 1
+
+    @property
+    def most_vetoes(self) -> int:
+        """With more of them a dimension would pass that most of the models fail."""
+        return len(self.models) - self.majority + 1
+
+    @property
+    def fails_at(self) -> int:
+        """How many decided votes under the line fail the dimension."""
+        return self.vetoes if self.rule is PanelRule.VETO else self.majority
+
+    @property
+    def passes_at(self) -> int:
+        """How many decided votes at the line or over it pass the dimension. Of an even panel that is tied neither number is reached."""
+        return len(self.models) - self.vetoes + 1 if self.rule is PanelRule.VETO else self.majority
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -90,11 +143,18 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
     composite: CompositeKind = CompositeKind.PERCENT
     tiers: tuple[Tier, ...] = ()
     """From the best down."""
+    panels: tuple[tuple[str, Panel], ...] = ()
+    """(dimension, who judges it), where it is not one model alone. Beside the dimensions: who grades is no part of what is asked."""
 
     @property
     def is_of_criteria(self) -> bool:
         """Whether each dimension is passed or failed, with nothing between."""
         return self.composite is CompositeKind.CRITERIA
+
+    @property
+    def reads_references(self) -> bool:
+        """Whether any dimension is shown a reference answer."""
+        return any(dimension.reference is not msgspec.UNSET for dimension in self.dimensions)
 
     @property
     def composite_ends(self) -> tuple[int, int]:
@@ -115,6 +175,10 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
             if dimension.name == name:
                 return dimension
         raise KeyError(name)
+
+    def panel(self, name: str) -> Panel | None:
+        """Return who votes on the dimension of that name; None where one model judges it."""
+        return next((panel for dimension, panel in self.panels if dimension == name), None)
 
     def passes(self, dimension: Dimension, score: float) -> bool:
         """Return the outcome of a score: at its gate where there is one, else at the middle of the scale (3 of 1 to 5, adequate)."""

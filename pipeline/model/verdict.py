@@ -34,6 +34,8 @@ class Evaluator(msgspec.Struct, frozen=True):
     """Whether a judge is of the agent's own family."""
     contract: str
     """Hash of the scorecard's contract."""
+    revision: str
+    """Commit of the code that graded it; empty where it was not kept."""
     rubric: str
     rubric_version: str
     rubric_hash: str

@@ -91,6 +91,8 @@ class ResultRow(msgspec.Struct, frozen=True):
     result: Result | None = None
     spent: "Spent | None" = None
     """In the row of the verdict, which every live run has once."""
+    revision: str = ""
+    """Beside the contract in its key."""
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -155,6 +157,8 @@ class TraceVersion(msgspec.Struct, frozen=True):
     """When the trace's first span came."""
     receipts: int = 0
     """Sum of when each of the facts came first, in ns: a version of as many facts that knows of an earlier delivery has less of it."""
+    revision: str = ""
+    """Commit of the code that made it: beside the contracts, and in none of their hashes (scoring, section 7). Empty where it is not known."""
 
 
 def weight(kind: Kind, sampling: Sampling) -> float:
@@ -196,6 +200,7 @@ def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
             transcript_hash=one.transcript.hash if one.transcript else "",
             result=result,
             spent=spent_by(one) if result.kind is Kind.VERDICT else None,
+            revision=version.revision,
         )
         for one in version.runs
         for result in one.results
@@ -210,6 +215,7 @@ def result_rows(version: TraceVersion) -> tuple[ResultRow, ...]:
             weight=0.0,
             inclusion_probability=0.0,
             first_received_ns=0,
+            revision=version.revision,
         )
         for one in version.retired
     ]

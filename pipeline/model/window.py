@@ -126,6 +126,8 @@ class GateState(msgspec.Struct, frozen=True):
     """Windows in a row that meet the clear threshold."""
     why: str = ""
     version: int = 0
+    memory: tuple[float, ...] = ()
+    """What a gate knows besides: the evidence of a drift gate, as logarithms."""
 
 
 class Transition(StrEnum):

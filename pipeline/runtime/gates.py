@@ -5,10 +5,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from pipeline.model.result import Kind
 from pipeline.model.run import Cohort
 from pipeline.model.window import GateState, Touched, Transition, Trip, Window
-from pipeline.stages import gate_floor, gate_hard
-from pipeline.stages.gate import FloorGate, HardGate, Turn, watches
+from pipeline.stages import gate_hard, gate_windows
+from pipeline.stages.gate import HardGate, SeriesGate, Turn, watches
 from pipeline.stages.gate_hard import Failure
 from pipeline.stages.retention import kept_forever
 
@@ -63,17 +64,20 @@ class Gates:
     def __init__(
         self,
         store: GateStore,
-        gates: Sequence[FloorGate | HardGate],
+        gates: Sequence[SeriesGate | HardGate],
         idle_ns: int,
         judge_deadline_ns: int,
         kinds: Mapping[str, str],
-        idle_contracts: frozenset[str] = frozenset(),
+        deciding_contracts: frozenset[str] = frozenset(),
         retention_of: Callable[[str], int] = kept_forever,
     ) -> None:
-        """Take the kind of each dimension that is code's, the contracts whose scores are shown and decide nothing, and the retentions."""
+        """Take the kind of each dimension that is code's, the judged contracts whose scores may decide, and the retentions.
+
+        Windows of any other judged contract are not read: of one that is not in force any more nobody knows that it may.
+        """
         self._store = store
         self._gates = gates
-        self._idle_contracts = idle_contracts
+        self._deciding_contracts = deciding_contracts
         self._idle_ns = idle_ns
         self._judge_deadline_ns = judge_deadline_ns
         self._kinds = kinds
@@ -107,7 +111,7 @@ class Gates:
             gate = next((gate for gate in self._gates if gate.name == key[1]), None)
             if gate is None:
                 continue
-            rebuild = gate_floor.rebuild if isinstance(gate, FloorGate) else gate_hard.rebuild
+            rebuild = gate_hard.rebuild if isinstance(gate, HardGate) else gate_windows.rebuild
             self._states[key] = rebuild(stored.get(key, self._fresh(key)), self._trips.get(key, ()))
             if key in stored:
                 self._saved[key] = stored[key]
@@ -118,11 +122,11 @@ class Gates:
         return GateState(project=key[0], gate=key[1], cohort=key[2])
 
     def _allowance_of(self, dimension: str) -> int:
-        return gate_floor.allowance(self._kinds.get(dimension, ""), self._idle_ns, self._judge_deadline_ns)
+        return gate_windows.allowance(self._kinds.get(dimension, ""), self._idle_ns, self._judge_deadline_ns)
 
     def is_final(self, window: Window, now: int) -> bool:
         """Whether no result of the window is waited for any more."""
-        return gate_floor.final_at(window, self._allowance_of(window.series.dimension)) <= now
+        return gate_windows.final_at(window, self._allowance_of(window.series.dimension)) <= now
 
     @property
     def next_wake(self) -> int | None:
@@ -162,12 +166,12 @@ class Gates:
         self._named.setdefault((project, gate, run_id), set()).add(cohort_id)
 
     async def _look(
-        self, gate: FloorGate | HardGate, key: Key, failures: Sequence[Failure], minutes: Collection[int], now: int
+        self, gate: SeriesGate | HardGate, key: Key, failures: Sequence[Failure], minutes: Collection[int], now: int
     ) -> None:
         before = self._states.get(key, self._fresh(key))
         # Whatever woke it, it is looked at again until all that it says is stored.
         self._wakes[key] = now
-        turn = await self._floor(gate, before, now) if isinstance(gate, FloorGate) else self._hard(gate, before, failures, now)
+        turn = self._hard(gate, before, failures, now) if isinstance(gate, HardGate) else await self._series(gate, before, now)
         trips = [*turn.trips, *await self._marked(gate, key, minutes, now)]
         if trips:
             await self._store.write_trips(trips)
@@ -186,12 +190,18 @@ class Gates:
             await self._store.write_gate_states([state])
             self._saved[key] = state
 
-    async def _floor(self, gate: FloorGate, state: GateState, now: int) -> Turn:
-        windows = await self._store.unread_windows(
-            state.project, state.cohort.id, gate.dimension, gate.window, state.last_window_ns
-        )
-        deciding = [window for window in windows if window.series.contract not in self._idle_contracts]
-        return gate_floor.on_windows(gate, state, deciding, now, self._allowance_of(gate.dimension))
+    async def _series(self, gate: SeriesGate, state: GateState, now: int) -> Turn:
+        windows: list[Window] = []
+        for length in gate.lengths:
+            # Of each length those that end after the last one that was read: they are looked at together with it.
+            after = max(state.last_window_ns + gate.window - length, 0)
+            windows += await self._store.unread_windows(state.project, state.cohort.id, gate.dimension, length, after)
+        deciding = [
+            window
+            for window in windows
+            if window.series.kind != Kind.JUDGED or window.series.contract in self._deciding_contracts
+        ]
+        return gate_windows.on_windows(gate, state, deciding, now, self._allowance_of(gate.dimension))
 
     def _hard(self, gate: HardGate, state: GateState, failures: Sequence[Failure], now: int) -> Turn:
         known = {trip.run_id for trip in self._trips.get((state.project, gate.name, state.cohort), ())}
@@ -201,7 +211,7 @@ class Gates:
         }
         return gate_hard.on_failures(gate, state, failures, known, now)
 
-    async def _marked(self, gate: FloorGate | HardGate, key: Key, minutes: Collection[int], now: int) -> list[Trip]:
+    async def _marked(self, gate: SeriesGate | HardGate, key: Key, minutes: Collection[int], now: int) -> list[Trip]:
         """Trips of runs that are no failures any more stay, marked. What has expired since says nothing of a run.
 
         A new version of a run touches every minute that it was ever in, and so that in which it failed.

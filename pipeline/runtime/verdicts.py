@@ -51,6 +51,7 @@ class Verdicts:
             graded_ns=detail.graded_ns,
             contract=contract,
             rubric=rubric,
+            revision=detail.revision,
         )
 
     async def _contract(self, detail: RunDetail) -> Contract | None:

@@ -46,6 +46,7 @@ class Verifier:
             transcript_hash=run.transcript_hash,
             transcript=run.transcript,
             altered=await self._altered(trace),
+            revision=run.revision,
         )
         return verify(trace, kept, self._assembly, stored, self._current)
 

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator
 from pipeline.model.settings import Duration, Settings
 from pipeline.model.time import HOUR, MINUTE, SECOND
 from pipeline.model.window import Notification, Transition, Trip
-from pipeline.stages.gate import FloorGate, HardGate
+from pipeline.stages.gate import HardGate, SeriesGate
 
 FIRST_DELAY: Final = SECOND
 LONGEST_DELAY: Final = 5 * MINUTE
@@ -64,7 +64,7 @@ class AlertSettings(Settings):
         return headers
 
 
-def destinations(gate: FloorGate | HardGate, alerts: Iterable[AlertSettings]) -> tuple[str, ...]:
+def destinations(gate: SeriesGate | HardGate, alerts: Iterable[AlertSettings]) -> tuple[str, ...]:
     """Return the names of the alerts that a gate notifies, in the order in which they are configured."""
     return tuple(alert.name for alert in alerts if gate.notify is None or alert.name in gate.notify)
 

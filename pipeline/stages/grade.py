@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pipeline.judges.family import family
 from pipeline.judges.transcript import render
 from pipeline.model.evidence import Evidence, Question
 from pipeline.model.quality import QualitySpec
@@ -15,6 +16,7 @@ from pipeline.scorers import Check
 from pipeline.scorers.cost import cost_of
 from pipeline.scorers.prices import PriceTable
 from pipeline.scorers.recovery import recovery_runs
+from pipeline.scorers.reference.task import folded
 from pipeline.stages.accounting import run_class
 from pipeline.stages.sample import SampleSettings, sample
 from pipeline.stages.scorecard import scorecard
@@ -32,6 +34,16 @@ class JudgedDimension(msgspec.Struct, frozen=True):
     name: str
     contract: str
     authority: str
+
+
+class Pairing(msgspec.Struct, frozen=True):
+    """How runs are judged where the agent's models are of some family: by a model of another one (scoring, section 6)."""
+
+    family: str
+    """Of the model that judges; empty where its id does not tell."""
+    judged: tuple[JudgedDimension, ...]
+    contract: str
+    """Of the scorecard."""
 
 
 class Grading(msgspec.Struct, frozen=True):
@@ -53,8 +65,26 @@ class Grading(msgspec.Struct, frozen=True):
     """What a quality score of its windows weighs and reads; no score of a run depends on it."""
     task_kind: str = ""
     """Attribute that names a run's kind of task; empty where nobody configured one."""
+    references: Mapping[str, str] = {}
+    """The right answer by folded request; none where no judged dimension reads one."""
     opted_out: bool = False
     """Whether nothing of the project may be shown to a judge."""
+    pairings: Mapping[str, Pairing] = {}
+    """By the family of an agent's models."""
+
+    @property
+    def every_judged(self) -> tuple[JudgedDimension, ...]:
+        """The judged dimensions under each contract that a run may be judged under, that of no pairing first."""
+        paired = (one for pairing in self.pairings.values() for one in pairing.judged)
+        return tuple(dict.fromkeys((*self.judged, *paired)))
+
+    def paired_with(self, models: Sequence[str]) -> "Grading":
+        """Return the grading of a run that used these models: by the first pairing for a family of theirs whose judge is of none of them."""
+        agents = {family(model) for model in models} - {""}
+        for name, pairing in self.pairings.items():
+            if name in agents and pairing.family not in agents:
+                return msgspec.structs.replace(self, judged=pairing.judged, contract=pairing.contract)
+        return self
 
 
 class Graded(msgspec.Struct, frozen=True):
@@ -81,9 +111,10 @@ def grade(
 
     ``wall`` is when a request is made: a judge has its whole time also for a run that is graded late, out of a backlog.
     """
+    grading = grading.paired_with(run.models)
     sampling = sample(run, feedback, grading.sampling)
     planned = grading.judged if sampling.sampled else ()
-    transcript = render(run, grading.transcript_budget) if planned and run.completed else None
+    transcript = render(run, grading.transcript_budget, _reference(run, grading)) if planned and run.completed else None
     asked = _asked(before, transcript)
     requested, deadline = asked or (wall, wall + grading.deadline_ns)
     known = {judgment.dimension: judgment for judgment in judgments if _is_about(judgment, run, transcript, grading)}
@@ -115,6 +146,11 @@ def unanswered(run: Run, grading: Grading, reads: Mapping[str, Evidence]) -> tup
     """Return what record sources must still be asked before the run can be graded, each question once."""
     asked = [question for check in grading.checks for question in check.asks(run)]
     return tuple(one for one in dict.fromkeys(asked) if one.id not in reads)
+
+
+def _reference(run: Run, grading: Grading) -> str | None:
+    """Return the reference answer to the run's request, which is another one only where more than case and space differ (spec section 9)."""
+    return grading.references.get(folded(run.request)) if grading.references else None
 
 
 def _scored(

@@ -2,11 +2,13 @@
 
 import msgspec
 
+from pipeline.model.spending import Billed
 from pipeline.model.step import Step
 from pipeline.model.version import StoredTrace
 from pipeline.stages.assemble import Read, TraceState
 from pipeline.stages.lineage import Lineage
 from pipeline.stages.place import place_of
+from pipeline.stages.spending import spending_of
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -17,6 +19,8 @@ class Entry(msgspec.Struct, frozen=True):
     below: int
     """How many steps hang below it, at whatever depth: the entries that follow it."""
     path: str
+    billed: Billed | None = None
+    """What the run's cost has of this step; None where it has nothing: an agent's total counts only where no model call below it tells."""
 
 
 def outline(trace: StoredTrace, run_id: str, read: Read) -> tuple[Entry, ...]:
@@ -37,8 +41,11 @@ def outline(trace: StoredTrace, run_id: str, read: Read) -> tuple[Entry, ...]:
         found.append((step, depth))
         waiting.extend((child, depth + 1) for child in reversed(lineage.children(step)))
     sizes = _below([depth for _, depth in found])
-    paths = lineage.paths
-    return tuple(Entry(step, depth, size, paths[step.span_id]) for (step, depth), size in zip(found, sizes, strict=True))
+    billed = {one.span_id: one for _, one in spending_of(lineage)}
+    return tuple(
+        Entry(step, depth, size, lineage.paths[step.span_id], billed.get(step.span_id))
+        for (step, depth), size in zip(found, sizes, strict=True)
+    )
 
 
 def _below(depths: list[int]) -> list[int]:

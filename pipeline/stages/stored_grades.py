@@ -24,6 +24,8 @@ class StoredGrades(msgspec.Struct, frozen=True):
     graded_ns: int
     contract: Contract | None
     rubric: Rubric | None
+    revision: str = ""
+    """Commit of the code that graded it; empty where it was not kept."""
 
     @property
     def verdict(self) -> Result | None:

@@ -185,6 +185,7 @@ def _version(
         closed_ns=now,
         first_received_ns=state.first_received_ns,
         receipts=state.receipts,
+        revision=assembly.revision,
     )
 
 

@@ -48,13 +48,14 @@ def structured_verdict(grades: StoredGrades) -> StructuredVerdict:
 
 def _evaluator(grades: StoredGrades) -> Evaluator:
     judged = [judgment for one in grades.results if (judgment := grades.judgment(one)) is not None]
-    models = sorted({judgment.model for judgment in judged} - {""})
+    models = sorted({model for judgment in judged for model in judgment.models})
     rubric, verdict = grades.rubric, grades.verdict
     return Evaluator(
         models=tuple(models),
         families=tuple(sorted({family(model) for model in models} - {""})),
         same_family=any(related(agent, model) for agent in grades.agent_models for model in models),
         contract=verdict.contract if verdict is not None else "",
+        revision=grades.revision,
         rubric=rubric.name if rubric is not None else "",
         rubric_version=rubric.version if rubric is not None else "",
         rubric_hash=grades.contract.rubric_hash if grades.contract is not None else "",

@@ -5,7 +5,7 @@ from decimal import Decimal
 from math import ceil
 from typing import Final
 
-from pipeline.model.result import Outcome, Result, Unresolved
+from pipeline.model.result import Authority, Outcome, Result, Unresolved
 from pipeline.model.rubric import CompositeKind, Rubric, Tier
 from pipeline.model.verdict import Ruling
 from pipeline.stages.composite import UNCALIBRATED, Score
@@ -23,6 +23,8 @@ _UNDECIDED: Final = {
     Unresolved.NO_JUDGE: "Name a judge that can be asked about {name}: none is configured.",
     Unresolved.INSUFFICIENT_EVIDENCE: "Capture what {name} needs ({needs}), or have a person grade it: {why}.",
 }
+_TOLD: Final = "unknown"
+"""What stands before the words of a judge that answered so."""
 
 
 def reached_tiers(grades: StoredGrades) -> tuple[Tier, ...]:
@@ -45,7 +47,20 @@ def summary(grades: StoredGrades, ruling: Ruling) -> str:
     known = grades.known
     if known:
         parts.append(f"{sum(score.decided for score in known)} of {len(known)} {_noun(grades.rubric)} are decided.")
+    if shown_only := sum(score.reason == UNCALIBRATED and _is_uncalibrated(grades, score) for score in known):
+        noun, verb = _noun(grades.rubric), "are" if shown_only > 1 else "is"
+        parts.append(
+            f"{shown_only} of the {noun} {verb} judged by an uncalibrated judge and {'do' if shown_only > 1 else 'does'} not count; "
+            "judge.uncalibrated: decide lets it decide."
+        )
+    if by_choice := [score.dimension.name for score in known if score.decided and _is_uncalibrated(grades, score)]:
+        parts.append(f"The judge is uncalibrated for {', '.join(by_choice)}, and counts there by choice.")
     return " ".join(parts)
+
+
+def _is_uncalibrated(grades: StoredGrades, score: Score) -> bool:
+    result = grades.result(score.dimension.name)
+    return result is not None and result.authority == Authority.UNCALIBRATED
 
 
 def required_actions(grades: StoredGrades, ruling: Ruling) -> Iterator[str]:
@@ -111,7 +126,7 @@ def _undecided(grades: StoredGrades) -> Iterator[str]:
     for score in grades.known:
         if score.decided or score.pending:
             continue
-        name, why = score.dimension.name, _why(grades.result(score.dimension.name))
+        name, why = score.dimension.name, _why(grades.result(score.dimension.name), score.reason, _TOLD)
         if name in waits:
             yield f"Have a person grade {name}, which gates and which the judge could not tell: {why}"
         else:
@@ -144,8 +159,12 @@ def _highest(grades: StoredGrades) -> int:
     return grades.rubric.scale_high if grades.rubric is not None else 0
 
 
-def _why(result: Result | None) -> str:
-    return (_sentence(result.reason) if result is not None else "") or "no reason was given."
+def _why(result: Result | None, *said: str) -> str:
+    """Return the reason of a result, without those of the words before it that are ``said`` already."""
+    reason = result.reason if result is not None else ""
+    for word in said:
+        reason = reason.removeprefix(f"{word}: ")
+    return _sentence(reason) or "no reason was given."
 
 
 def _sentence(text: str) -> str:

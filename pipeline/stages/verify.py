@@ -36,6 +36,8 @@ class Kept(msgspec.Struct, frozen=True):
     transcript: str | None = None
     altered: "tuple[Difference, ...]" = ()
     """Facts that are not what their hash says, as far as only the store can tell: judgments and feedback."""
+    revision: str = ""
+    """Commit of the code that graded it; empty where it was not kept."""
 
 
 class Cause(StrEnum):
@@ -64,6 +66,10 @@ class Verification(msgspec.Struct, frozen=True):
     scores: int
     differences: tuple[Difference, ...] = ()
     why_not: str = ""
+    revision: str = ""
+    """Commit of the code that graded it; empty where it was not kept."""
+    revision_again: str = ""
+    """Of the code that made its scores again."""
 
     @property
     def equal(self) -> bool:
@@ -75,6 +81,13 @@ def verify(
     trace: StoredTrace, kept: Kept, assembly: Assembly, stored: Mapping[str, Contract], current: Mapping[str, Contract]
 ) -> Verification:
     """Make a run's scores again. ``stored`` and ``current`` are contracts by hash: all that were ever used, and those in force."""
+    found = _verified(trace, kept, assembly, stored, current)
+    return msgspec.structs.replace(found, revision=kept.revision, revision_again=assembly.revision)
+
+
+def _verified(
+    trace: StoredTrace, kept: Kept, assembly: Assembly, stored: Mapping[str, Contract], current: Mapping[str, Contract]
+) -> Verification:
     altered = tuple(_altered(trace, kept))
     again = _again(trace, kept, assembly)
     if again is None:
@@ -86,7 +99,8 @@ def verify(
         why = "facts that it was graded by are not stored any more" if fewer else _NEWS
         return Verification(kept.run_id, len(kept.results), (), why)
     changed = tuple(_differing(kept.results, again.results, stored, current))
-    return Verification(kept.run_id, len(kept.results), (*altered, *changed))
+    shown_else = tuple(_shown_else(kept, again)) if changed and not altered else ()
+    return Verification(kept.run_id, len(kept.results), (*altered, *shown_else, *changed))
 
 
 def _altered(trace: StoredTrace, kept: Kept) -> Iterator[Difference]:
@@ -103,6 +117,12 @@ def _altered(trace: StoredTrace, kept: Kept) -> Iterator[Difference]:
             yield Difference(Cause.INPUT, _named(read), read.content_hash, now)
     if kept.transcript is not None and ids.digest(16, kept.transcript) != kept.transcript_hash:
         yield Difference(Cause.INPUT, "transcript", kept.transcript_hash, ids.digest(16, kept.transcript))
+
+
+def _shown_else(kept: Kept, again: RunVersion) -> Iterator[Difference]:
+    """Yield the transcript where a judge would be shown another one now, as after a change of the reference answers or of its length."""
+    if kept.transcript_hash and again.transcript is not None and again.transcript.hash != kept.transcript_hash:
+        yield Difference(Cause.INPUT, "transcript", kept.transcript_hash, again.transcript.hash)
 
 
 def _unread(again: RunVersion, trace: StoredTrace, kept: Kept, assembly: Assembly) -> Iterator[Difference]:

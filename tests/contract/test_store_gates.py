@@ -33,7 +33,7 @@ RUNS = tuple((f"{trace:032x}", head) for trace in range(2) for head in ("a1", "a
 names = (f"gates-{number}" for number in count())
 # Without shrinking: an engine is too slow for it, and a history is short anyway.
 history = settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -350,7 +350,20 @@ def test_both_stores_keep_the_latest_state_of_a_gate(clickhouse: Store, drawn: l
         for gate, cohort, version in drawn:
             status = GateStatus.FIRING if version % 2 else GateStatus.OK
             state = GateState(
-                project, gate, cohort, "c1", status, f"t{version}", version, version, M0, T0 + version, version, "why", version
+                project,
+                gate,
+                cohort,
+                "c1",
+                status,
+                f"t{version}",
+                version,
+                version,
+                M0,
+                T0 + version,
+                version,
+                "why",
+                version,
+                (0.5, -2.25),
             )
             await store.write_gate_states([state])
         return [state for state in await store.gate_states() if state.project == project]

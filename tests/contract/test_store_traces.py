@@ -181,7 +181,7 @@ def a_world(project: str, drawn: Sequence[tuple[int, int, int, bool, bool, bool]
 draws = st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 2), st.booleans(), st.booleans(), st.booleans())
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     drawn=st.lists(draws, max_size=5),
     spans=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 5)), max_size=5),

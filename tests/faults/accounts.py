@@ -5,14 +5,13 @@ Received = judged + unsampled + unresolved + pending, for every project, cohort 
 """
 
 import itertools
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from clickhouse_front import Front
+from faults.aside import Aside
 
 from pipeline.config.store import StoreSettings
 from pipeline.model.result import Unresolved
@@ -48,10 +47,11 @@ SELECT DISTINCT project, run_id, dimension, toString(value) FROM {database}.resu
 _JUDGMENTS: Final = "SELECT project, run_id, dimension, toString(score) FROM {database}.judgments WHERE score IS NOT NULL"
 
 
-class Accounts:
-    """Looks on while its context lasts, in a thread of its own."""
+class Accounts(Aside):
+    """The accounts of these projects, while its context lasts."""
 
     def __init__(self, front: Front, settings: StoreSettings, projects: Sequence[str]) -> None:
+        super().__init__()
         self.looks = 0
         self.broken: list[str] = []
         """What did not hold at some moment."""
@@ -62,28 +62,12 @@ class Accounts:
         self.scores = 0
         """Judged scores that were there in the end."""
         self._front, self._settings, self._projects = front, settings, itertools.cycle(projects)
-        self._ended = threading.Event()
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="accounts")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._failure is not None and error is None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            with closing(connect(self._settings, {})) as database:
-                while not self._ended.wait(EVERY_S):
-                    self._look(database)
-                self._look(database)  # nothing is under way any more
-        except Exception as error:  # noqa: BLE001 - raised where the context ends
-            self._failure = error
+    def _look_on(self) -> None:
+        with closing(connect(self._settings, {})) as database:
+            while self._goes_on(EVERY_S):
+                self._look(database)
+            self._look(database)  # nothing is under way any more
 
     def _look(self, database: Database) -> None:
         self._classes()

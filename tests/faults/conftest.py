@@ -50,7 +50,7 @@ def _at_work(rig: Rig, workers: int) -> Iterator[None]:
     for one in rig.running:
         one.process.terminate()
     for one in rig.running:
-        one.process.wait()
+        one.stop()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from pipeline.model.time import MINUTE
 from pipeline.model.version import Spent, StoredTrace, TraceVersion
 from pipeline.model.window import Series, Sums, Transition
 from pipeline.stages.assemble import TraceState
-from pipeline.stages.gate import FloorGate
+from pipeline.stages.gate import lengths_of
 from pipeline.stages.turn import Assembly, settle, turn
 from pipeline.stages.window import MinuteRow, fold, total, window, windows_of
 from sinks.clickhouse.connection import Database, Row, connect
@@ -40,8 +40,8 @@ WINDOW: Final = 5 * MINUTE
 MANY: Final = 1_000_000
 EVALUATED: Final = 50
 """Quality scores that are made again."""
-NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version"})
-"""When something was asked for, or found late, and how it is numbered, is no part of what is said (promise 4)."""
+NOT_CONTENT: Final = frozenset({"amended", "requested_at", "deadline_at", "version", "revision"})
+"""When something was asked for, or found late, how it is numbered and by which commit it was made, is no part of what is said (promise 4)."""
 _RESULTS: Final = "SELECT * FROM results FINAL WHERE project = {project:String} AND series = 'live'"
 _REFUSED: Final = "SELECT count() AS spans FROM spans WHERE span_id = {span:String}"
 _DEAD: Final = "SELECT origin, reason FROM dead_letters FINAL"
@@ -262,7 +262,7 @@ def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums], set
     """Windows are what their minutes add up to, and there is one for each that holds a minute."""
     expected = [
         window_row(window(series, start, length, total(inside)), amended=False)
-        for length in {WINDOW, *(gate.window for gate in settings.gates if isinstance(gate, FloorGate))}
+        for length in {WINDOW, *lengths_of(settings.gates)}
         for series, start in {(series, start) for series, at in minutes for start in windows_of(at, length)}
         if (inside := [minutes[series, at] for at in range(start, start + length, MINUTE) if (series, at) in minutes])
     ]
@@ -276,7 +276,7 @@ def _windows(database: Database, minutes: Mapping[tuple[Series, int], Sums], set
 
 async def _evaluated(store: Store, minutes: Mapping[tuple[Series, int], Sums], settings: TracegradeSettings) -> None:
     """Each window of a cohort has one quality score, and the latest of them come out again from stored results."""
-    lengths = {WINDOW, *(gate.window for gate in settings.gates if isinstance(gate, FloorGate))}
+    lengths = {WINDOW, *lengths_of(settings.gates)}
     expected = {
         evaluation_id(series.project, series.cohort.id, length, start + length)
         for length in lengths

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from faults.judge_door import Door
 from faults.judged import Judged
+from judge_replies.rows import SCORE, UNREADABLE
 
 from pipeline.judges.question import Question
+from pipeline.judges.reply import LONGEST
 from pipeline.judges.scripted import Asked, Canned, failing, hanging, rate_limited
 from pipeline.judges.tally import scored
-from pipeline.model.result import Outcome
 
 Fault = Callable[[Asked], Canned | None]
 
@@ -54,16 +55,8 @@ FAULTS: dict[str, tuple[Fault | None, Door]] = {
 }
 """As the rows of F7 in docs/faults.md; each is done to two runs."""
 EVERY_DAY = ("429 with Retry-After: 3", "a byte at a time")
-NONSENSE = {
-    "4/5": "4/5", "80%": "80%", "a number in quotes": '{"score": "0.7", "reason": "r", "evidence": "42.50 USD"}',
-    "a comma": '{"score": 0,8, "reason": "r", "evidence": "42.50 USD"}', "true": '{"score": true, "reason": "r", "evidence": "42.50 USD"}',
-    "NaN": '{"score": NaN, "reason": "r", "evidence": "42.50 USD"}', "1e999": '{"score": 1e999, "reason": "r", "evidence": "42.50 USD"}',
-    "85": '{"score": 85, "reason": "r", "evidence": "42.50 USD"}', "-1": '{"score": -1, "reason": "r", "evidence": "42.50 USD"}',
-    "null": '{"score": null, "reason": "r", "evidence": "42.50 USD"}', "no score": '{"reason": "r"}', "{}": "{}", "empty": "",
-    "cut": '{"score": 5, "reason": "because', "two that differ": '{"score": 5, "reason": "r", "evidence": "42.50 USD"} {"score": 1, "reason": "r", "evidence": "42.50 USD"}',
-    "refusal": "I cannot evaluate this.", "single quotes": "{'score': 5}", "a page": "<html>502 Bad Gateway</html>", "injected": "GRADE: A",
-}  # fmt: skip
-"""Replies in which no verdict can be read (H11), as in tests/unit/judges/test_judge_reply.py."""
+NONSENSE = [text for reply in UNREADABLE.values() if len(text := reply(SCORE)) < LONGEST]
+"""Replies in which no verdict can be read (H11)."""
 
 
 @pytest.mark.parametrize("names", [EVERY_DAY, pytest.param(tuple(FAULTS), marks=[pytest.mark.real, pytest.mark.faults])])
@@ -92,7 +85,7 @@ async def test_f7_no_reply_without_a_verdict_becomes_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with Judged(tmp_path, monkeypatch) as world:
-        await world.hears(by_turns(*(Canned(text=text) for text in NONSENSE.values())), runs=4)
+        await world.hears(by_turns(*(Canned(text=text) for text in NONSENSE)), runs=4)
         counts = await world.reckoned()
         garbled = world.judge.garbled
         with capsys.disabled():
@@ -105,15 +98,10 @@ async def test_f7_no_reply_without_a_verdict_becomes_a_number(
 async def test_mutant_c_a_reply_that_cannot_be_read_and_counts_as_the_lowest_score_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Question.grade
+    def lenient(self: Question, reason: str) -> Any:
+        return scored(self.rubric, self.dimension, float(self.rubric.scale_low), reason, "")
 
-    def lenient(self: Question, raw: str) -> Any:
-        grade = honest(self, raw)
-        if grade.outcome is Outcome.GRADER_ERROR:
-            return scored(self.rubric, self.dimension, float(self.rubric.scale_low), "could not be read", "")
-        return grade
-
-    monkeypatch.setattr(Question, "grade", lenient)
+    monkeypatch.setattr(Question, "broken", lenient)
     async with Judged(tmp_path, monkeypatch) as world:
         await world.hears(always(Canned(text="4/5")), runs=1)
         with pytest.raises(AssertionError, match=r"is 1\.0, and the judge said"):

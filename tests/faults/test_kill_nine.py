@@ -187,7 +187,7 @@ def expected_keys(rounds: int) -> set[str]:
 
 @pytest.mark.kill
 @pytest.mark.timeout(540)
-@pytest.mark.parametrize("rounds", [3, pytest.param(10, marks=pytest.mark.real)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(10, marks=pytest.mark.real)])
 async def test_kills_lose_nothing_and_double_nothing(rounds: int, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     ledger = Ledger()

@@ -4,18 +4,17 @@ No offset of the traces topic is committed before all spans up to it are stored 
 is read beside the workers, and the store is asked past its faults.
 """
 
-import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from cluster import Cluster, Process
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from faults.aside import Aside
 
 from collectors.kafka.lag import group_of
 from collectors.kafka.records import Incoming, decode
@@ -77,10 +76,11 @@ class Seen(msgspec.Struct):
         return sum(times > 1 for times in self.times.values())
 
 
-class Watch:
-    """Looks on while its context lasts, in a thread of its own."""
+class Watch(Aside):
+    """A cluster and its processes, while its context lasts."""
 
     def __init__(self, cluster: Cluster, processes: Callable[[], Iterable[Process]]) -> None:
+        super().__init__()
         self.seen = Seen()
         self.early: list[str] = []
         """Offsets that were committed before what lies under them was stored."""
@@ -92,33 +92,18 @@ class Watch:
         self._cluster = cluster
         self._processes = processes
         self._unproven: dict[SpanKey, tuple[int, int]] = {}
-        self._ended = threading.Event()
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="watch")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._failure is not None and error is None:
-            raise self._failure
-
-    def _run(self) -> None:
+    def _look_on(self) -> None:
         parts = [TopicPartition(TRACES.name, at, 0) for at in range(self._cluster.kafka.partitions)]
         # A member of no group: what it asks for is what the workers' group has committed.
         options = {"bootstrap.servers": self._cluster.broker.address, "group.id": group_of(ASSEMBLE), "log_level": 0}
         consumer = Consumer({**options, "enable.auto.commit": False, "reconnect.backoff.max.ms": 500})
         try:
             consumer.assign(parts)
-            while not self._ended.wait(EVERY_S):
+            while self._goes_on(EVERY_S):
                 self._measure()
                 with suppress(KafkaException, OSError):  # one of the two is away: what could not be compared is compared later
                     self._compare(consumer, parts)
-        except Exception as error:  # noqa: BLE001 - raised where the context ends
-            self._failure = error
         finally:
             consumer.close()
 

@@ -128,6 +128,7 @@ def test_every_command_of_the_compose_file_does_its_part(installation: Installat
 
         key = ENVIRONMENT["TRACEGRADE_KEY"]
         first, second = collectors
+        assert answer_without_a_key(first) == http.HTTPStatus.UNAUTHORIZED
         sent = {
             an_agent_runs(grpc_exporter(first, key), "refunds", order="A-1"),
             an_agent_runs(http_exporter(second, key), "orders", order="A-2"),
@@ -147,6 +148,16 @@ def test_every_command_of_the_compose_file_does_its_part(installation: Installat
         ended = {" ".join(container.arguments): container.stop() for container in reversed(running)}
         assert set(ended.values()) == {0}, ended
         assert not any(container.healthy() for container in running), "a health check passes where nothing listens"
+
+
+def answer_without_a_key(collector: Up) -> int:
+    """Return the status with which a sender that has no key is turned away."""
+    connection = http.client.HTTPConnection(collector.http.removeprefix("http://"), timeout=60)
+    try:
+        connection.request("POST", "/v1/traces", b"", {"Content-Type": "application/x-protobuf"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def an_agent_writes_to(address: str, bridge: Container, agent: str) -> str:
@@ -172,16 +183,3 @@ def scored(worker: Container, runs: int) -> dict[str, Any] | None:
     accounting = board["accounting"]
     done = accounting["received"] == runs and not accounting["pending"] and not accounting["open_traces"]
     return board if done else None
-
-
-def test_a_sender_without_the_key_is_turned_away(installation: Installation) -> None:
-    topics, collector = installation.one("topics"), installation.one("collector-1")
-    assert tracegrade(*topics.arguments, environment=topics.environment).code == 0
-    with collector.start() as process:
-        connection = http.client.HTTPConnection(process.says("collecting")["http"].removeprefix("http://"), timeout=60)
-        try:
-            connection.request("POST", "/v1/traces", b"", {"Content-Type": "application/x-protobuf"})
-            assert connection.getresponse().status == http.HTTPStatus.UNAUTHORIZED
-        finally:
-            connection.close()
-        assert collector.stop() == 0

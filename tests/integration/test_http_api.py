@@ -128,9 +128,19 @@ async def refusals(session: aiohttp.ClientSession) -> None:
         ("POST", "/api/quality/recompute/gate-run-1", 404),
         ("GET", "/api/quality?limit=none", 400),
         ("GET", "/api/windows?length=5", 400),
+        ("GET", "/api/windows?length=7m", 400),
+        ("GET", "/api/windows?dimension=nosuch", 400),
+        ("GET", "/api/windows?agnt=x", 400),
+        ("GET", "/api/runs", 404),
+        ("POST", "/api/windows", 405),
     ):
         answer = await ask(session, method, path)
         assert answer.status == status, answer
         assert answer.body["error"]
+    for path, status in (("/runs?nosuchfield=1", 400), ("/runs?before=garbage", 400), ("/nope", 404)):
+        page = await ask(session, "GET", path)
+        assert (page.status, page.media) == (status, "text/html")
+        assert "<h1>" in page.body
+    assert (await ask(session, "GET", "/api/windows?agent=nosuch")).body == [], "an agent need not have run yet"
     told = (await ask(session, "POST", "/api/quality/recompute/gate-run-1")).body["error"]
     assert "gate runs have none yet" in told

@@ -64,3 +64,25 @@ def test_a_trial_shows_prompt_reply_reading_and_cost_and_stores_nothing(played: 
         assert tracegrade("judge", "cost", "-c", config, "--json").json == before
         assert tracegrade("judge", "try", played, "-d", "tone", "-c", config).code == 0
         assert "18 calls, " in tracegrade("judge", "cost", "-c", config).out
+
+
+def test_two_runs_are_compared_in_both_orders_stored_and_not_bought_again(played: str, config: Path, tmp_path: Path) -> None:
+    board = tracegrade("scoreboard", "-c", config, "--json").json["runs"]
+    other = next(run["run_id"] for run in board if run["run_id"] != played)
+    plain = ("judge", "compare", played[:12], other, "-d", "format", "-c", config)
+    refused = tracegrade(*plain)
+    assert (refused.code, "they answer different requests; ask with --across-requests" in refused.err) == (2, True)
+    ask = (*plain, "--across-requests")
+    made = tracegrade(*ask, "--json").json
+    (pair,) = made["pairs"]
+    said = pair["judgment"]
+    assert (said["run_a"], said["run_b"], made["stored"], made["unjudged"]) == (played, other, True, [])
+    assert [len(calls) for calls in pair["calls"]] == [1, 1]
+    assert (said["outcome"], made["contract"]["kind"]) == ("tie", "pairwise")
+    assert tracegrade(*ask, "--json").json["pairs"][0]["calls"] == pair["calls"]
+    days = tracegrade("judge", "cost", "-c", config, "--json").json
+    assert sum(day["calls"] for day in days) == 2 * 9 + 2, "two runs, nine calls each, and one call for each order"
+    with an_up(config, tmp_path / "data"):
+        text = tracegrade(*ask)
+        assert (text.code, "nothing of this was stored" in text.out) == (0, True)
+        assert "=== a tie, in both orders" in text.out

@@ -18,6 +18,7 @@ from cluster import ended_well
 from kafka_broker import Broker
 from two_runtimes import MAY_DIFFER, Deliveries, Rows, Scenario, Schedule, comparable, differences, scenario
 from two_runtimes_expected import is_as_expected
+from two_runtimes_records import Services, reached
 from two_runtimes_running import NAMES, STAGES, Runtime, Workers, embedded, over_kafka
 
 from pipeline.judges.scripted import MODEL, ScriptedJudge
@@ -28,11 +29,12 @@ CALIBRATION: Final = Path(__file__).parents[2] / "pipeline" / "apps" / "demo" / 
 PROJECT: Final = scenario().project
 
 
-def configuration(played: Scenario, schedule: Schedule, judge: str, pager: str) -> dict[str, Any]:
+def configuration(played: Scenario, schedule: Schedule, judge: str, services: str, pager: str) -> dict[str, Any]:
     """What both runtimes are configured with, apart from where their store is."""
     written = played.configuration
     return {
         **written,
+        "records": reached(written["records"], services),
         "assemble": {**written["assemble"], "idle_timeout": schedule.settings["idle_timeout"]},
         "judge": {"base_url": judge, "model": MODEL, "calibration": str(CALIBRATION), "deadline": schedule.settings["deadline"]},
         "alerts": [{"name": "pager", "webhook": pager}],
@@ -104,8 +106,9 @@ async def test_a_scenario_gives_equal_rows_in_both_runtimes(
 ) -> None:
     played = scenario()
     schedule = Schedule.from_now(time.time_ns())
-    async with ScriptedJudge() as judge, AsyncExitStack() as stack:
-        configured = partial(configuration, played, schedule, judge.url)
+    services = Services(played.answers)
+    async with ScriptedJudge() as judge, services.served() as url, AsyncExitStack() as stack:
+        configured = partial(configuration, played, schedule, judge.url, url)
         kafka = await stack.enter_async_context(over_kafka(PROJECT, configured, tmp_path, empty_broker, front))
         alone = await stack.enter_async_context(embedded(PROJECT, configured, tmp_path))
         owners = await asyncio.to_thread(kafka.partitions, "owner")
@@ -125,6 +128,7 @@ async def test_a_scenario_gives_equal_rows_in_both_runtimes(
         is_as_expected(played, found, accounting)
         assert len(heard) == played.expected["counts"]["notifications"]
         assert sorted(heard) == sorted(row["idempotency_key"] for row in found["notifications"])
+    assert set(services.asked) == set(played.answers)
     different = {
         table: differences(comparable(table, tables[0][table]), comparable(table, tables[1][table]), NAMES)
         for table in MAY_DIFFER

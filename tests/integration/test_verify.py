@@ -13,6 +13,7 @@ from collectors.dialects import read
 from collectors.dialects.plug_ins import installed
 from pipeline.apps.explain.explanation import explained
 from pipeline.apps.explain_command import facts_of
+from pipeline.apps.revision import revision
 from pipeline.apps.verify_commands import lines, verifier_of
 from pipeline.config.grading import contracts, grading_of
 from pipeline.config.store import StoreSettings
@@ -33,6 +34,10 @@ from sinks.clickhouse.store import Store
 POLICY = {"name": "one_refund", "at_most": {"tool": "issue_refund", "times": 1, "per": "order_id"}}
 
 
+COMMIT = "c0ffee"
+"""Of the code that graded; whoever makes the scores again is at another."""
+SOME = 12
+"""Runs, where one is as good as all."""
 FRAMEWORKS = ("live/openai-agents", "live/adk", "live/openai-v2")
 
 
@@ -54,7 +59,7 @@ def renamed(one: Span | LogRecord, copy: int) -> Span | LogRecord:
 
 async def graded(store: Store, made: TracegradeSettings, copies: int) -> None:
     """Store recorded traces and what grading makes of them."""
-    assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(made))
+    assembly = Assembly(read=read, settings=AssembleSettings(), grading_of=grading_of(made), revision=COMMIT)
     await store.insert_contracts(contracts(made))
     for copy in range(copies):
         facts = [renamed(one, copy) for folder in FRAMEWORKS for path in recordings(folder) for one in arrived(path)]
@@ -135,10 +140,13 @@ async def test_what_is_stored_comes_out_again(store: Store, folder: Path) -> Non
     assert len(found) > 40
     assert [one for one in found if not one.equal] == []
     assert sum(one.scores for one in found) > 5 * len(found)
+    assert {(one.revision, one.revision_again) for one in found} == {(COMMIT, revision())}
+    *_, code = lines(msgspec.to_builtins(found))
+    assert code == f"graded by code {COMMIT} ({len(found)}); made again by code {revision()}"
 
 
 async def test_another_policy_is_named_as_the_part_of_the_contract_that_differs(store: Store, folder: Path) -> None:
-    found = await verified(store, settings(folder, most=2))
+    found = await verified(store, settings(folder, most=2), SOME)
     assert not any(one.equal for one in found)
     for one in found:
         assert {each.cause for each in one.differences} == {Cause.CONTRACT}
@@ -151,7 +159,8 @@ async def test_another_rubric_is_named(store: Store, folder: Path, tmp_path: Pat
     shipped = (Path(__file__).parents[2] / "pipeline" / "judges" / "rubrics" / "support.yaml").read_text("utf-8")
     mine = tmp_path / "mine.yaml"
     mine.write_text(shipped.replace('weight: "0.35"', 'weight: "0.30"').replace('weight: "0.10"', 'weight: "0.15"'), "utf-8")
-    found = await verified(store, settings(folder, weight=str(mine)))
+    found = await verified(store, settings(folder, weight=str(mine)), SOME)
+    assert len(found) == SOME
     assert not any(one.equal for one in found)
     for one in found:
         assert "verdict: rubric_hash" in {each.what for each in one.differences}
@@ -201,7 +210,7 @@ async def test_an_input_that_was_changed_by_hand_is_named(store: Store, folder: 
         altered_rows(store, one.table, one.where, one.change)
         after = await verifier.one(PROJECT, run.run_id)
         assert [each.what for each in after.differences if each.cause is Cause.INPUT] == [one.named]
-        assert next(lines(msgspec.to_builtins([after], str_keys=True))) == f"{run.run_id}: not equal"
+        assert next(lines(msgspec.to_builtins([after], str_keys=True))) == f"{run.run_id}: not equal: code {COMMIT} graded it"
         altered_rows(store, one.table, one.where, one.back)
 
 
@@ -259,3 +268,18 @@ async def test_a_thousand_runs_are_equal_until_one_input_of_each_kind_is_changed
     unequal = {other.run_id for other in found if not other.equal}
     assert unequal >= {run.run_id for run in runs}
     assert len(unequal) < 20, "runs of other traces are what they were"
+
+
+async def test_a_transcript_that_a_judge_would_not_be_shown_now_is_named(store: Store, folder: Path) -> None:
+    made = settings(folder)
+    least = made.judge.model_copy(update={"transcript_budget": 1000})
+    shorter = verifier_of(made.model_copy(update={"judge": least}), store)
+    named = 0
+    for line in await store.scoreboard(PROJECT, SOME):
+        detail = await store.run_detail(PROJECT, line.run_id)
+        found = await shorter.one(PROJECT, line.run_id)
+        inputs = [(each.what, each.stored) for each in found.differences if each.cause is Cause.INPUT]
+        is_cut = detail.transcript is not None and len(detail.transcript) > 1000
+        assert inputs == ([("transcript", detail.transcript_hash)] if is_cut else [])
+        named += is_cut
+    assert named

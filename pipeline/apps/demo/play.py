@@ -83,11 +83,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         return
     try:
         keep.mkdir(parents=True, exist_ok=True)
-        empty = not any(keep.iterdir())
     except OSError as error:
         raise ConfigurationError(f"--keep: {keep} cannot be made: {error.strerror}; name another folder") from error
-    if not empty:
-        raise ConfigurationError(f"--keep: {keep} is not empty; name a folder that does not exist yet")
     yield keep
 
 

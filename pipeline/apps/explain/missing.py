@@ -60,6 +60,11 @@ def _content(run: Run) -> Iterator[Missing]:
     if not run.answer:
         how = _SWITCH if silent or not models else "the agent gave none in this trace"
         yield Missing("a final answer", "the run is not judged, since only completed runs are", how)
+    told = _SWITCH if silent or not models else "no message in this trace holds any"
+    if not run.request:
+        yield Missing("the user's request", "a judge cannot tell whether the run did what was asked for", told)
+    if not run.system:
+        yield Missing("the instructions", "a judge cannot tell whether the agent kept to them", told)
     if models and run.usage.input is None:
         yield Missing("tokens", "nobody knows what the run spent", "streams report them only where the client asks for usage")
     if calls and not run.tools:

@@ -46,6 +46,11 @@ def block(text: str) -> Markup:
     return escape(visible(text))
 
 
+def name(text: str) -> Markup:
+    """Return a name, which a line may end in after each underscore: there its words end."""
+    return Markup("_<wbr>").join(escape(one_line(text, LONGEST)).split("_"))
+
+
 def pieces(some: tuple[Piece, ...]) -> Markup:
     """Return an excerpt, with what was quoted from it marked."""
     return Markup("").join(Markup("<mark>{}</mark>").format(block(one.text)) if one.quoted else block(one.text) for one in some)
@@ -71,6 +76,7 @@ _words: Final[Mapping[str, Any]] = {
     "count": count,
     "counted": counted,
     "duration": duration,
+    "name": name,
     "number": number,
     "percent": percent,
     "pieces": pieces,

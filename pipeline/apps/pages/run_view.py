@@ -8,8 +8,11 @@ from pipeline.apps.pages.excerpt import Excerpt, excerpt
 from pipeline.apps.pages.step_text import arguments_of, conversation
 from pipeline.model.evidence import Evidence
 from pipeline.model.result import Kind, Result
+from pipeline.model.spending import Cost
 from pipeline.model.step import Step, StepKind, ToolCall
 from pipeline.scorers.calls import NOT_EXECUTED
+from pipeline.scorers.cost import cost_of
+from pipeline.scorers.prices import PriceTable
 from pipeline.stages.outline import Entry
 from sinks.clickhouse.run_detail import RunDetail
 from sinks.clickhouse.run_history import RunHistory, Weighted
@@ -55,6 +58,8 @@ class Row(NamedTuple):
     flags: tuple[str, ...]
     level: int
     cited_by: tuple[str, ...]
+    cost: Cost | None
+    """By the price table that is in force; None where the run's cost has nothing of it."""
 
 
 class Steps(NamedTuple):
@@ -86,7 +91,13 @@ class RunView(NamedTuple):
 
 
 def run_view(
-    entries: Sequence[Entry], reads: Sequence[Evidence], detail: RunDetail, history: RunHistory, page: int, step: str
+    entries: Sequence[Entry],
+    reads: Sequence[Evidence],
+    detail: RunDetail,
+    history: RunHistory,
+    prices: PriceTable,
+    page: int,
+    step: str,
 ) -> RunView:
     """Return what is shown of a run: its ``page`` of steps, from 1 on, or that of the step of this span id."""
     cited = Cited(entries, detail.request, detail.answer, reads)
@@ -97,7 +108,7 @@ def run_view(
     for one, place in zip(results, places, strict=True):
         if place is not None and place.span_id:
             quotes.setdefault(place.span_id, []).append((one.result.dimension, one.result.evidence.strip().removesuffix("…")))
-    steps = _steps(entries, number, quotes)
+    steps = _steps(entries, number, quotes, prices)
     here = {row.entry.step.span_id for row in steps.rows}
     scores = tuple(
         Scored(one, place, shown=place is not None and (not place.span_id or place.span_id in here))
@@ -120,10 +131,10 @@ def _page_of(entries: Sequence[Entry], span_id: str) -> int:
     return 1 + next((at for at, entry in enumerate(entries) if entry.step.span_id == span_id), 0) // STEPS
 
 
-def _steps(entries: Sequence[Entry], page: int, quotes: dict[str, list[tuple[str, str]]]) -> Steps:
+def _steps(entries: Sequence[Entry], page: int, quotes: dict[str, list[tuple[str, str]]], prices: PriceTable) -> Steps:
     begin = (page - 1) * STEPS
     shown = entries[begin : begin + STEPS]
-    rows = tuple(_row(begin + at, entry, quotes.get(entry.step.span_id, [])) for at, entry in enumerate(shown, start=1))
+    rows = tuple(_row(begin + at, entry, quotes.get(entry.step.span_id, []), prices) for at, entry in enumerate(shown, start=1))
     return Steps(rows, len(entries), page, _pages(entries), tuple(_above(entries, begin)))
 
 
@@ -138,7 +149,7 @@ def _above(entries: Sequence[Entry], begin: int) -> Iterator[Entry]:
     return reversed(found)
 
 
-def _row(number: int, entry: Entry, quoted: Sequence[tuple[str, str]]) -> Row:
+def _row(number: int, entry: Entry, quoted: Sequence[tuple[str, str]], prices: PriceTable) -> Row:
     step = entry.step
     named = {StepKind.AGENT: step.agent, StepKind.MODEL: step.model, StepKind.TOOL: step.tool.name if step.tool else ""}
     return Row(
@@ -150,6 +161,7 @@ def _row(number: int, entry: Entry, quoted: Sequence[tuple[str, str]]) -> Row:
         flags=tuple(flag for flag in step.flags if flag != CONVERTED),  # a run is converted as a whole, and its head says so
         level=min(entry.depth, DEEPEST),
         cited_by=tuple(dict.fromkeys(dimension for dimension, _ in quoted)),
+        cost=cost_of((entry.billed,), prices) if entry.billed is not None else None,
     )
 
 

@@ -10,6 +10,7 @@ from collectors.otlp.keys import Keys
 from pipeline.apps.api import api_routes
 from pipeline.runtime.telemetry import Telemetry
 from pipeline.runtime.verifying import Verifier
+from pipeline.scorers.prices import PriceTable
 from sinks.clickhouse.board import Accounting
 from sinks.clickhouse.store import Store
 
@@ -30,7 +31,9 @@ class Growing:
 
 
 async def test_no_run_is_counted_that_is_not_shown() -> None:
-    routes = api_routes(cast("Store", Growing()), Keys({}, "default"), Telemetry(NoOpMeter("test")), cast("Verifier", None))
+    routes = api_routes(
+        cast("Store", Growing()), Keys({}, "default"), Telemetry(NoOpMeter("test")), cast("Verifier", None), PriceTable()
+    )
     (handler,) = (route.handler for route in routes if route.path == "/api/scoreboard")
     answer: Any = await cast("Any", handler)(make_mocked_request("GET", "/api/scoreboard"))
     told = json.decode(answer.body)

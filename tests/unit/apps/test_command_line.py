@@ -11,6 +11,7 @@ import pytest
 from serving import tracegrade
 
 from pipeline.apps import cli, served
+from pipeline.config.load import load
 
 HEAVY = {"openai", "grpc", "chdb", "clickhouse_connect", "aiohttp", "jinja2", "opentelemetry"}
 
@@ -45,14 +46,40 @@ MISTAKES = [
     (("--log-level", "loud", "check"), "--log-level is 'loud'; write one of debug, info, warning, error"),
     (("replay", "missing.jsonl"), "missing.jsonl does not exist"),
     (("replay", "bad.yaml"), "bad.yaml is neither JSON nor one JSON document a line"),
-    (("replay", "empty", "--times", "soon"), "--times is 'soon'; write one of original, shifted, backfill"),
-    (("replay", "empty", "--protocol", "smtp"), "--protocol is 'smtp'; write one of grpc, http/protobuf"),
-    (("replay", "empty", "--endpoint", "http://127.0.0.1:1"), "http://127.0.0.1:1 does not answer"),
-    (("replay", "empty", "--endpoint", "ftp://127.0.0.1"), "'ftp://127.0.0.1' is no OTLP endpoint"),
+    (("replay", "some", "--times", "soon"), "--times is 'soon'; write one of original, shifted, backfill"),
+    (("replay", "some", "--protocol", "smtp"), "--protocol is 'smtp'; write one of grpc, http/protobuf"),
+    (("replay", "some", "--endpoint", "http://127.0.0.1:1"), "http://127.0.0.1:1 does not answer"),
+    (("replay", "some", "--endpoint", "ftp://127.0.0.1"), "'ftp://127.0.0.1' is no OTLP endpoint"),
     (("demo", "--keep", "full"), "--keep: full is not empty; name a folder that does not exist yet"),
+    (("demo", "--keep", "full/file"), "--keep: full/file cannot be made: Not a directory; name another folder"),
     (("demo", "--traces", "empty"), "there are no recorded traces in empty"),
+    (("demo", "--traces", "nosuch"), "--traces: nosuch does not exist; name a folder of recorded traces, or a file"),
+    (
+        ("replay", "empty"),
+        "there are no recorded traces in empty: files whose names end in .json, .jsonl, .ndjson are looked for",
+    ),
+    (("replay", "some", "-c", "elsewhere.yaml"), "http://127.0.0.1:2 does not answer"),
+    (("replay", "some", "-c", "elsewhere.yaml", "--protocol", "http/protobuf"), "http://127.0.0.1:1 does not answer"),
+    (("replay", "some", "-c", "elsewhere.yaml", "--endpoint", "http://127.0.0.1:3"), "http://127.0.0.1:3 does not answer"),
+    (("replay", "some", "-c", "bad.yaml"), "bad.yaml:1: agents.a.sampling.rate: 2 is not between 0 and 1"),
+    (("replay", "some", "-c", "free.yaml"), "receiver.grpc_port is 0, so the system chooses the port; name it with --endpoint"),
+    (("feedback", "ab", "--value", "up", "-c", "elsewhere.yaml"), "http://127.0.0.1:1/api/feedback does not answer"),
+    (
+        ("feedback", "ab", "--value", "up", "-c", "keyed.yaml"),
+        "project 'default' has no key in receiver.keys that can be read here",
+    ),
+    (("feedback", "ab", "--value", "nan"), "--value is 'nan'; write up, down or a finite number"),
+    (("feedback", "ab", "--value", "-inf"), "--value is '-inf'; write up, down or a finite number"),
+    (("explain", "bad.yaml", "--run", "ab"), "files and --run are two things to explain; name files of recorded traces"),
+    (("key", ""), "PROJECT is ''; write letters, digits and signs, such as support-eu"),
+    (("key", "a\nb"), r"PROJECT is 'a\nb'; write letters, digits and signs"),
+    (("check", "full"), "full: is a folder; name the file in it"),
+    (("check", ""), ".: is a folder; name the file in it, or write nothing to use ./tracegrade.yaml"),
     (("golden",), "export"),
-    (("feedback", "ab", "--value", "up", "--endpoint", "http://127.0.0.1:1"), "http://127.0.0.1:1/api/feedback does not answer"),
+    (
+        ("feedback", "ab", "--value", "up", "--endpoint", "http://127.0.0.1:1"),
+        "http://127.0.0.1:1/api/feedback does not answer (Connection refused); start",
+    ),
     (("feedback", "ab"), "Missing option '--value'"),
     (("nonsense",), "No such command 'nonsense'"),
 ]
@@ -62,6 +89,11 @@ MISTAKES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("commands")
     (made / "bad.yaml").write_text("agents: {a: {sampling: {rate: 2}}}\nfoo: 1\n")
+    (made / "elsewhere.yaml").write_text("receiver: {host: 0.0.0.0, grpc_port: 2, http_port: 1, keys: {default: [k]}}\n")
+    (made / "free.yaml").write_text("receiver: {grpc_port: 0}\n")
+    (made / "keyed.yaml").write_text(f"receiver: {{keys: {{default: ['sha256:{'0' * 64}']}}}}\n")
+    (made / "some").mkdir()
+    (made / "some" / "notes.json").write_text('{"hello": "world"}')
     (made / "empty").mkdir()
     (made / "full").mkdir()
     (made / "full" / "file").touch()
@@ -89,6 +121,27 @@ def test_check_says_what_a_configuration_comes_to_and_what_is_wrong_with_it(fold
     bad = tracegrade("check", "bad.yaml", "--json", cwd=folder)
     assert bad.code == 2
     assert [error.split(": ")[0] for error in bad.json["errors"]] == ["bad.yaml:1", "bad.yaml:2"]
+
+
+def test_mistakes_of_the_demo_are_told_before_anything_is_started() -> None:
+    told = "from pipeline.apps.demo_command import demo\nfrom pathlib import Path\nimport contextlib"
+    asked = "with contextlib.suppress(ConfigurationError): demo(Path('/nosuch'), None)"
+    assert imported_by(f"{told}\nfrom pipeline.errors import ConfigurationError\n{asked}") == set()
+
+
+@pytest.mark.usefixtures("own_process")
+@pytest.mark.parametrize("project", ["default", "a b/../c", "null", "1", 'quo"te', "a: b, {c}", "zürich", "${HOME}", " #x"])
+def test_what_key_says_to_write_can_be_read(
+    project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tracegrade", "key", project])
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines()[:3])
+    path = tmp_path / "tracegrade.yaml"
+    path.write_text(said["write"].strip(), encoding="utf-8")
+    (found,) = load(path, {}).receiver.keys.items()
+    assert (found[0], [one.get_secret_value() for one in found[1]]) == (project, [said["digest"].strip()])
 
 
 def test_the_version_is_shown() -> None:

@@ -101,6 +101,19 @@ async def test_a_judge_that_nobody_can_reach(tmp_path: Path) -> None:
     assert "cannot be reached" in one.said
 
 
+async def test_every_model_that_may_judge_is_asked(tmp_path: Path) -> None:
+    async with ScriptedJudge() as first, ScriptedJudge(lambda _: failing(404)) as second:
+        models = {"claude-haiku-4-5": {"base_url": second.url}, "house-model": {}}
+        said = of("judge", await found(tmp_path, {"judge": {"base_url": first.url, "model": MODEL, "models": models}}))
+        assert [asked.body["model"] for asked in first.asked] == [MODEL, "house-model"]
+    told = [one.said for one in said if one.ok and "answers, as" in one.said]
+    assert told == [f"{name} at {first.url} answers, as {MODEL}" for name in (MODEL, "house-model")]
+    (wrong,) = [one.said for one in said if one.ok is False]
+    assert wrong.startswith("claude-haiku-4-5: the judge's endpoint knows no claude-haiku-4-5 at ")
+    assert "correct judge.models.claude-haiku-4-5 or judge.models.claude-haiku-4-5.base_url" in wrong
+    assert "write judge.models.house-model.price" in said[-1].said
+
+
 async def test_an_endpoint_that_counts_no_tokens_and_a_model_without_a_price_are_told(tmp_path: Path) -> None:
     async with ScriptedJudge([Canned(usage=False)]) as server:
         judge = {"base_url": server.url, "model": MODEL}

@@ -190,6 +190,8 @@ def test_a_run_without_content_says_what_that_costs_and_how_to_have_it() -> None
         "the arguments of 2 of 2 tool calls",
         "the results of 2 of 2 tool calls",
         "a final answer",
+        "the user's request",
+        "the instructions",
         "the tools that were offered",
         "a version",
         "an environment",

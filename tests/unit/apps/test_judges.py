@@ -23,6 +23,7 @@ from pipeline.judges.contract import judge_contract
 from pipeline.judges.scripted import MODEL, ScriptedJudge, failing
 from pipeline.judges.votes import VotesInMemory
 from pipeline.model.result import JudgeRequest, Judgment, Unresolved
+from pipeline.model.rubric import Panel
 from pipeline.model.topology import JUDGE, JUDGING, TOPICS, TRACES, Publish, Topic
 from pipeline.runtime.clock import ManualClock
 from pipeline.runtime.fence import Fence
@@ -39,18 +40,20 @@ class Table(VotesInMemory):
         super().__init__()
         self.known = known
         self.away = False
+        self.learned: list[tuple[str, str, Form]] = []
 
     async def endpoint(self, base_url: str, model: str) -> KnownEndpoint | None:
         if self.away:
             raise TemporaryError("the store is away")
         assert base_url.startswith("http://127.0.0.1")
-        assert model == MODEL
-        return self.known
+        return self.known if model == MODEL else None
 
     async def keep_endpoint(self, base_url: str, model: str, ability: Ability, at_ns: int) -> None:
-        del base_url, model
         if self.away:
             raise TemporaryError("the store is away")
+        self.learned.append((base_url, model, ability.form))
+        if model != MODEL:
+            return
         self.known = KnownEndpoint(ability, at_ns)
 
 
@@ -131,8 +134,31 @@ async def test_a_minutes_calls_are_shared_by_partitions() -> None:
     table: Any = Table()
     async with a_world(table, requests_per_minute=60, tokens_per_minute=6000) as (world, _):
         world.judges.ask_of(2, 8)
-        endpoint = world.judges._endpoint
+        (endpoint,) = world.judges._endpoints.values()
         assert (endpoint._requests.per_minute, endpoint._tokens.per_minute) == (15, 1500)
+
+
+async def test_each_model_has_its_endpoint_its_limits_and_what_is_known_of_it() -> None:
+    """A panel of two endpoints, as a worker opens them: one purse, one log, and each its own."""
+    table: Any = Table()
+    async with ScriptedJudge(formats=frozenset()) as other:
+        further = {"llama-3.3-70b": {"base_url": other.url, "requests_per_minute": 30}, "gpt-4.1": {}}
+        panelled = replace(SUPPORT, panels=(("tone", Panel((MODEL, "llama-3.3-70b"))),))
+        async with a_world(table, models=further, requests_per_minute=60) as (world, server):
+            judges = Judges(world.settings, {"default": panelled}, table, world.clock, world.telemetry)
+            async with judges.opened({}):
+                ask = judges.ask_of(1, 2)
+                tone = judge_contract(panelled, "tone", world.settings.judge)
+                known: Any = SimpleNamespace(contracts={"tone": tone})
+                judgment = await ask(a_request_to_judge(refunded(), known), "tone", tone.hash)
+                rates = {name: one._requests.per_minute for name, one in judges._endpoints.items()}
+        assert [asked.body["model"] for asked in (*server.asked, other.asked[-1])] == [MODEL, "llama-3.3-70b"]
+    assert (judgment.models, judgment.votes) == ((MODEL, "llama-3.3-70b"), 2)
+    assert rates == {MODEL: 30, "llama-3.3-70b": 15, "gpt-4.1": 30}
+    assert {(base_url, model): form for base_url, model, form in table.learned} == {
+        (server.url, MODEL): Form.JSON_SCHEMA,
+        (other.url, "llama-3.3-70b"): Form.TEXT,
+    }
 
 
 async def test_a_metric_says_whether_judgments_are_held_back() -> None:

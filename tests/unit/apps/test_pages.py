@@ -1,5 +1,6 @@
 """What pages are made of, without a browser: excerpts, places of evidence, numbers as words, addresses, and text that acts on nobody."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -11,17 +12,23 @@ from jinja2 import UndefinedError
 from pipeline.apps.pages import render
 from pipeline.apps.pages.citations import Cited, Place
 from pipeline.apps.pages.excerpt import excerpt
-from pipeline.apps.pages.runs_query import asked, cursor_text
+from pipeline.apps.pages.runs_query import CLASSES, OUTCOMES, asked, cursor_text
 from pipeline.apps.pages.words import cost, count, duration, number, percent
 from pipeline.apps.text import obeyed, visible
 from pipeline.errors import ConfigurationError
 from pipeline.model.evidence import Found, Question, answered
 from pipeline.model.step import Message, Step, StepKind, ToolCall
 from pipeline.scorers.reading import quoted
+from pipeline.stages.grade import NEEDS_A_PERSON
 from pipeline.stages.outline import Entry
-from sinks.clickhouse.run_list import Cursor
+from sinks.clickhouse.run_list import Choices, Counts, Cursor
 
 DAY_S = 86_400
+
+
+def test_a_name_may_be_broken_where_its_words_end_and_is_escaped() -> None:
+    assert render.name("argument_hallucination_rate") == "argument_<wbr>hallucination_<wbr>rate"
+    assert render.name("<b>_\u202e") == "&lt;b&gt;_<wbr>\\u202e"
 
 
 def test_a_short_text_is_whole_and_a_long_one_is_cut() -> None:
@@ -151,6 +158,18 @@ def test_an_address_says_what_is_asked_and_what_it_means() -> None:
     assert (found.chosen.until_ns - found.chosen.since_ns) / 1e9 == DAY_S - 2 * 3600
     assert found.chosen.run == "ab"
     assert found.before is None
+
+
+def test_the_form_offers_the_flag_of_runs_that_wait_for_a_person_and_keeps_whichever_was_asked_for() -> None:
+    found = asked({"flag": " missing_parent "})
+    assert (found.given, found.chosen.flag) == ({"flag": "missing_parent"}, "missing_parent")
+    nothing = Counts(0, 0, 0, 0, {}, dict.fromkeys(OUTCOMES, 0))
+    shown = {"outcomes": OUTCOMES, "classes": CLASSES, "choices": Choices((), (), (), (), ()), "counts": nothing}
+    html = render.page(
+        "runs.html", project="p", given=found.given, needs_a_person=NEEDS_A_PERSON, runs=[], later=False, older="", **shown
+    )
+    assert re.search(r'<input id="f-flag" name="flag" value="missing_parent"[^>]*list="l-flag">', html)
+    assert '<datalist id="l-flag"><option value="needs_a_person"></option></datalist>' in html
 
 
 def test_a_cursor_comes_back() -> None:

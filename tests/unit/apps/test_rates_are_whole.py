@@ -23,7 +23,7 @@ from pipeline.runtime.evaluations import line_of
 from pipeline.stages import alert
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.gate import FloorGate
-from pipeline.stages.gate_floor import read_window
+from pipeline.stages.gate_windows import read_window
 from pipeline.stages.window import MinuteRow, fold, window
 from sinks.clickhouse.board import Accounting
 
@@ -97,6 +97,12 @@ def test_a_rate_in_words_is_whole(place: str) -> None:
     assert f"coverage {SHARES['coverage']:.4g}" in told
     assert f"{SHARES['if_undecided_fail']:.4g} if the undecided fail, {SHARES['if_undecided_pass']:.4g} if they pass" in told
     assert f"n {N}, effective n {N_EFFECTIVE:.4g}" in told
+
+
+@pytest.mark.parametrize("place", ["tracegrade windows", "tracegrade quality list"])
+def test_windows_that_overlap_say_so(place: str) -> None:
+    """A window of five minutes begins every minute."""
+    assert "Windows of 5 min start 1 min apart and overlap: a run is in up to 5 of them." in " ".join(IN_WORDS[place]().split())
 
 
 IN_JSON: dict[str, Callable[[], Any]] = {

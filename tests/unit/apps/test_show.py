@@ -59,6 +59,7 @@ def a_detail(**changes: Any) -> dict[str, Any]:
         "task_kind": "support-agent",
         "retries": 0,
         "hand_offs": [],
+        "revision": "",
         "flags": [],
         "sampling_plan": "rate:1:1",
         "inclusion_probability": 1.0,
@@ -191,6 +192,10 @@ def test_verdict_and_composite_stand_above_what_they_are_made_of() -> None:
     assert [line.split()[0] for line in shown if line.split()[1:2] == ["pass"]] == ["verdict", "composite", "loops", "tone"]
 
 
+def test_the_commit_that_graded_a_run_is_shown() -> None:
+    assert "gradedbycodec0ffee" in words(lines(show_run.run(a_detail(revision="c0ffee"))))
+
+
 def test_a_retracted_run_says_where_it_went() -> None:
     assert any("merged into abc" in line for line in lines(show_run.run(a_detail(live=False, merged_into="abc"))))
 
@@ -245,6 +250,20 @@ def test_the_accounting_is_an_identity_with_its_reasons() -> None:
         "9 runs received = 4 judged + 1 unsampled + 3 unresolved (incomplete 1, no_judge 2) + 1 pending",
         "1 trace open; 0 traces held no agent's run",
     ]
+
+
+def test_where_only_some_runs_are_listed_the_accounting_says_that_it_is_of_all() -> None:
+    counts = {**NOTHING, "received": 9, "judged": 9}
+    of_all = "9 runs received = 9 judged + 0 unsampled + 0 unresolved + 0 pending"
+    told = [line.rstrip() for line in lines(show.scoreboard([], counts, 100, agent="nosuch", flag="slow"))]
+    assert told[:3] == [
+        "No runs of agent 'nosuch' with flag 'slow' here.",
+        "Not only runs of agent 'nosuch' with flag 'slow', but all of the project:",
+        of_all,
+    ]
+    listed = [line.rstrip() for line in lines(show.scoreboard([a_row()], counts, 100, agent="support-agent"))]
+    assert listed[listed.index(of_all) - 1] == "Not only runs of agent 'support-agent', but all of the project:"
+    assert not any("Not only" in line for line in lines(show.scoreboard([a_row()], counts, 100)))
 
 
 def test_an_empty_store_says_so() -> None:

@@ -36,6 +36,7 @@ def test_a_tier_its_action_and_its_bounds(monkeypatch: pytest.MonkeyPatch) -> No
     assert "composite     3.4 to 4.2, bar 2.5" in text
     assert "coverage      80% decided; passed 80% to 100%, with the undecided as fails and as passes" in text
     assert "gpt-5 (openai); rubric agent-output 1; contract " in text
+    assert ", code c0ffee\n" in text
     assert "Required actions\n1. Capture what completeness needs" in text
 
 
@@ -43,14 +44,14 @@ def test_weights_gates_hard_criteria_and_gating_checks(monkeypatch: pytest.Monke
     checks = (a_check("once", Outcome.PASS), a_check("loops", Outcome.PASS))
     lines = told(stored(SUPPORT, 5, 5, 5, 5, 5, checks=checks, gating=frozenset({"once"})), monkeypatch).splitlines()
     rows = {line.split()[0]: " ".join(line.split()) for line in lines if line.strip()}
-    assert rows["correctness"] == "correctness pass 5 0.35, gate 3 what decided correctness"
-    assert rows["tone"] == "tone pass 5 0.10 what decided tone"
+    assert rows["correctness"] == "correctness pass, alone 5 0.35, gate 3 what decided correctness"
+    assert rows["tone"] == "tone pass, alone 5 0.10 what decided tone"
     assert (rows["once"], rows["loops"]) == ("once pass – gates", "loops pass –")
-    assert "safe_refusal pass 1 hard what decided" in " ".join(told(stored(CRITERIA, 1, 1, 1, 1), monkeypatch).split())
+    assert "safe_refusal pass, alone 1 hard what decided" in " ".join(told(stored(CRITERIA, 1, 1, 1, 1), monkeypatch).split())
 
 
 def test_what_only_shows_and_what_waits_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "pass, shown only" in told(stored(SUPPORT, 5, 5, 5, 5, 5, authority="uncalibrated"), monkeypatch)
+    assert "pass, uncalibrated, shown only" in told(stored(SUPPORT, 5, 5, 5, 5, 5, authority="uncalibrated"), monkeypatch)
     assert "for a person  policy_and_safety" in told(stored(SUPPORT, 5, 5, UNKNOWN, 5, 5), monkeypatch)
     assert "verdict       pending: decide nothing on it yet" in told(stored(SUPPORT, 5, 5, None, 5, 5), monkeypatch)
 

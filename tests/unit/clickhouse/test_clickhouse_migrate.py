@@ -135,8 +135,19 @@ def test_notifications_from_before_their_agent_was_kept_are_nobodys(engine: Clic
 
 
 def _without_their_parts(version: TraceVersion) -> list[Row]:
-    """Run rows as they were before migrations 9 and 11."""
-    later = {"parts", "cost_usd", "feedback", "cost", "cost_unknown", "cost_prices", "task_kind", "retries", "hand_offs"}
+    """Run rows as they were before migrations 9, 11 and 18."""
+    later = {
+        "parts",
+        "cost_usd",
+        "feedback",
+        "cost",
+        "cost_unknown",
+        "cost_prices",
+        "task_kind",
+        "retries",
+        "hand_offs",
+        "revision",
+    }
     return [{name: row[name] for name in row if name not in later} for row in run_rows(version)]
 
 
@@ -178,9 +189,8 @@ def test_a_database_from_before_log_records_has_no_log_records_and_its_traces_as
     assert load(engine, [key])[key].spans == (span,)
     assert unfinished_traces(engine) == []
     assert last_of(engine, "old", "conversation-7") == (span.trace_id, a_run("old").run_id)
-    assert (run_detail(engine, "old", "").parts, run_detail(engine, "old", "").cost_usd) == ((), None), (
-        "what was not kept is unknown"
-    )
+    found = run_detail(engine, "old", "")
+    assert (found.parts, found.cost_usd, found.revision) == ((), None, ""), "what was not kept is unknown"
     insert_log_records(engine, [a_log_record(project="old")])
     assert unfinished_traces(engine) == [key]
     assert load(engine, [key])[key].log_records == (a_log_record(project="old"),)

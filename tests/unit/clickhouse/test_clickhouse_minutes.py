@@ -29,6 +29,7 @@ from sinks.clickhouse.minutes import (
     write_minutes,
     write_windows,
 )
+from sinks.clickhouse.window_table import stored_windows
 from sinks.clickhouse.writer import write
 
 projects = (f"minutes-{number}" for number in count())
@@ -93,7 +94,7 @@ def close(one: Sums, other: Sums) -> bool:
     )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=draws, seed=st.randoms(use_true_random=False))
 def test_the_engine_adds_up_what_the_fold_adds_up_in_whatever_order_the_rows_came(
     database: ClickHouse, drawn: list[tuple[Result, float, bool, int, int, bool]], seed: Random
@@ -250,3 +251,5 @@ def test_published_windows_come_back_and_what_they_were_made_of_orders_them(data
     assert load_windows(database, "windows", COHORT.id, length, start, start + MINUTE) == read[:1]
     assert load_windows(database, "windows", COHORT.id, MINUTE, start, start + MINUTE) == []
     assert load_windows(database, "other", COHORT.id, length, start, start + DAY) == []
+    assert stored_windows(database, "windows") == {("tone", length)}
+    assert stored_windows(database, "other") == set()

@@ -76,7 +76,7 @@ spans = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some=st.lists(spans, min_size=1, max_size=4))
 def test_a_span_read_back_has_the_content_hash_it_was_stored_under(database: ClickHouse, some: list[Span]) -> None:
     project = next(projects)
@@ -107,7 +107,7 @@ log_records = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some=st.lists(log_records, min_size=1, max_size=4))
 def test_a_log_record_read_back_is_what_was_stored_as_it_was_first_received(database: ClickHouse, some: list[LogRecord]) -> None:
     project = next(projects)

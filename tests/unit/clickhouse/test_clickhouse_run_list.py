@@ -14,6 +14,7 @@ from pipeline.model.run import Cohort, Place, RunClass
 from pipeline.model.step import ToolCall
 from pipeline.model.time import MINUTE, SECOND, minute_of
 from pipeline.model.version import RunVersion, TraceVersion
+from sinks.clickhouse.board import scoreboard
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.run_detail import UnknownRunError, run_detail
 from sinks.clickhouse.run_history import at_version, history
@@ -30,6 +31,7 @@ def a_listed(number: int, project: str = PROJECT, **fields: Any) -> TraceVersion
     cohort = fields.pop("cohort", Cohort("plain", "1", "production"))
     calls = tuple(ToolCall(name) for name in fields.pop("tools", ("search",)))
     conversation = fields.pop("conversation", "")
+    flags = fields.pop("flags", ())
     run = a_run(
         project,
         trace_id=f"{number:032x}",
@@ -38,6 +40,7 @@ def a_listed(number: int, project: str = PROJECT, **fields: Any) -> TraceVersion
         end_ns=end,
         tool_calls=calls,
         conversation_id=conversation,
+        flags=flags,
     )
     return a_version(
         a_run_version(run, fields.pop("version", 4), *fields.pop("results", ()), **fields), trace_id=run.trace_id, project=project
@@ -58,9 +61,13 @@ def listed(database: ClickHouse) -> ClickHouse:
             a_listed(0),
             a_listed(1, cohort=Cohort("plain", "2", "production"), verdict=failed),
             a_listed(2, cohort=Cohort("other", "1", "staging"), tools=("refund", "search", "refund"), conversation="talk"),
-            a_listed(3, verdict=Verdict(None), run_class=RunClass.PENDING),
+            a_listed(3, verdict=Verdict(None), run_class=RunClass.PENDING, flags=("needs_a_person_too",)),
             a_listed(
-                4, run_class=RunClass.UNRESOLVED, class_reason="budget", verdict=Verdict(Outcome.INSUFFICIENT_EVIDENCE, "budget")
+                4,
+                run_class=RunClass.UNRESOLVED,
+                class_reason="budget",
+                verdict=Verdict(Outcome.INSUFFICIENT_EVIDENCE, "budget"),
+                flags=("missing_parent", "needs_a_person"),
             ),
             a_listed(5, results=(a_result("tone", Kind.JUDGED, Outcome.FAIL), a_result("loops"))),
             a_listed(6, results=(a_result("tone", Kind.JUDGED, None),), run_class=RunClass.UNSAMPLED),
@@ -86,6 +93,8 @@ CASES: list[tuple[Mapping[str, Any], list[int]]] = [
     ({"class_reason": "budget"}, [4]),
     ({"tool": ("refund",)}, [2]),
     ({"tool": ("sear",)}, []),
+    ({"flag": "needs_a_person"}, [4]),
+    ({"flag": HOSTILE}, []),
     ({"conversation": ("talk",)}, [2]),
     ({"dimension": ("tone",)}, [5, 6]),
     ({"dimension": ("tone",), "outcome": "fail"}, [5]),
@@ -117,6 +126,11 @@ CASES: list[tuple[Mapping[str, Any], list[int]]] = [
 def test_every_filter_finds_what_meets_it_newest_first(listed: ClickHouse, chosen: Mapping[str, Any], numbers: list[int]) -> None:
     assert found(listed, **chosen) == numbers
     assert counts(listed, PROJECT, RunFilter(**chosen)).received == len(numbers)
+
+
+def test_the_scoreboard_lists_the_runs_with_a_flag(listed: ClickHouse) -> None:
+    assert [int(row.trace_id, 16) for row in scoreboard(listed, PROJECT, flag="needs_a_person")] == [4]
+    assert len(scoreboard(listed, PROJECT)) == 8
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id(listed: ClickHouse) -> None:

@@ -2,9 +2,10 @@
 
 from decimal import Decimal
 
+import pytest
 from builders import T0
 from msgspec.structs import replace
-from unit.clickhouse.records import a_run, a_run_version, a_version
+from unit.clickhouse.records import a_run, a_run_version, a_version, retract
 
 from pipeline.model.result import Feedback
 from pipeline.model.run import Part
@@ -12,7 +13,7 @@ from pipeline.model.spending import Cost, HandOff
 from pipeline.model.step import ToolCall, Usage
 from sinks.clickhouse.connection import ClickHouse
 from sinks.clickhouse.facts import insert_feedback
-from sinks.clickhouse.run_detail import run_detail
+from sinks.clickhouse.run_detail import AmbiguousRunError, UnknownRunError, run_detail
 from sinks.clickhouse.writer import write
 
 TRACE = "ab" * 16
@@ -63,3 +64,21 @@ def test_of_what_was_said_of_spans_a_run_shows_what_was_about_its_own(database: 
     write(database, [a_version(a_run_version(a_run("said"), feedback=("a", "c")))])
     insert_feedback(database, [of_span, of_another, of_trace])
     assert run_detail(database, "said", "").feedback == (of_span, of_trace)
+
+
+def test_a_trace_is_named_for_the_one_run_in_it_and_of_several_all_are_listed(database: ClickHouse) -> None:
+    alone, one, another = "a1" * 16, "b2" * 16, "c3" * 16
+    single = a_run("by-trace", trace_id=alone)
+    both = [a_run("by-trace", trace_id=one, head=head) for head in ("00000000000000a1", "00000000000000b2")]
+    gone = a_run_version(a_run("by-trace", trace_id=another))
+    write(database, [a_version(a_run_version(single), trace_id=alone, project="by-trace")])
+    write(database, [a_version(*map(a_run_version, both), trace_id=one, project="by-trace")])
+    write(database, [a_version(gone, trace_id=another, project="by-trace")])
+    write(database, [a_version(facts=2, retractions=(retract(gone.run, single, 8),), trace_id=another, project="by-trace")])
+    assert run_detail(database, "by-trace", alone.upper()).line.run_id == single.run_id
+    with pytest.raises(AmbiguousRunError, match=f"trace {one} has several runs") as refused:
+        run_detail(database, "by-trace", one)
+    assert refused.value.candidates == tuple(sorted(run.run_id for run in both))
+    for nothing in (another, alone[:8], "d4" * 16):
+        with pytest.raises(UnknownRunError, match=f"no run '{nothing}'"):
+            run_detail(database, "by-trace", nothing)

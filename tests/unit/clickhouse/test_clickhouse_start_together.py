@@ -67,7 +67,7 @@ def test_workers_that_start_together_on_a_server_with_nothing_on_it_make_one_sch
     with ExitStack() as stack:
         workers = [Worker(front.url, stack) for _ in range(3)]
         assert all(worker.says("ready") for worker in workers)
-        for _ in range(3):
+        for _ in range(2):
             settings = stack.enter_context(a_database(front.url))
             for worker in workers:
                 worker.makes(settings.database)

@@ -86,6 +86,43 @@ class TestMistakes:
         assert loaded(written.format(model="house-model", more=price)).mistakes == ()
         assert loaded(written.format(model="gpt-4o-mini", more="")).mistakes == (), "the price table knows it"
 
+    def test_a_budget_and_a_further_model_whose_price_nobody_knows(self, loaded: Read) -> None:
+        written = """
+            judge:
+              base_url: http://127.0.0.1:1/v1
+              model: gpt-4o-mini
+              budget: {{per_day: 5}}
+              models: {{house-model: {{{price}}}}}
+            """
+        told = only(loaded(written.format(price="")).mistakes)
+        assert told.endswith(
+            "nobody knows what house-model costs; write judge.models.house-model.price, so that what is spent can be told"
+        )
+        assert loaded(written.format(price="price: {input_per_million: 0, output_per_million: 0}")).mistakes == ()
+
+    def test_a_panel_with_a_model_that_nobody_can_ask(self, loaded: Read, tmp_path: Path) -> None:
+        rubric(tmp_path, "a", "b", "c", "d")
+        with (tmp_path / "mine.yaml").open("a", encoding="utf-8") as file:
+            file.write("panel: {models: [gpt-4o-mini, claude-haiku-4-5]}\n")
+        written = "agents: {default: {rubric: mine.yaml}}\ngates: []\n"
+        assert loaded(written).mistakes == (), "without a judge nothing is asked"
+        judge = "judge: {base_url: 'http://127.0.0.1:1/v1', model: gpt-4o-mini"
+        told = [one.at("t") for one in loaded(f"{written}{judge}}}\n").mistakes]
+        assert told[0] == (
+            "t:1: agents.default.rubric: on the panel of a of mine: no endpoint is configured for claude-haiku-4-5; "
+            "write it under judge.models, as {claude-haiku-4-5: {}} where it is at judge.base_url"
+        )
+        assert loaded(f"{written}{judge}, models: {{claude-haiku-4-5: {{}}}}}}\n").mistakes == ()
+
+    def test_a_pairing_within_a_family(self, loaded: Read) -> None:
+        told = only(
+            loaded("judge: {base_url: 'http://127.0.0.1:1/v1', model: gpt-4o-mini, pairing: {openai: gpt-4o-mini}}").mistakes
+        )
+        assert told == (
+            "t:1: judge: pairing.openai is gpt-4o-mini, which is of that family itself; write a model of another one, for a judge is lenient "
+            "with its own"
+        )
+
     @pytest.mark.parametrize("written", ["spans: 6d", "projects: {shop: 167h}"])
     def test_a_retention_that_is_too_short(self, loaded: Read, written: str) -> None:
         assert "write 7d or more" in only(loaded(f"retention: {{{written}}}").mistakes)
@@ -244,6 +281,13 @@ class TestWarnings:
         told = [one.at("t") for one in loaded(f"gates: []\n{JUDGE}").warnings]
         assert told == [
             "t:3: judge.api_key_env: the environment has no OPENAI_API_KEY; set it to the endpoint's key before you start"
+        ]
+
+    def test_a_further_model_without_its_key(self, loaded: Read) -> None:
+        models = "  models: {m: {base_url: 'https://there.example/v1', api_key_env: THEIRS}, here: {}, open: {base_url: 'https://o.example'}}"
+        told = [one.at("t") for one in loaded(f"gates: []\n{JUDGE}{models}\n", KEY).warnings]
+        assert told == [
+            "t:6: judge.models.m.api_key_env: the environment has no THEIRS; set it to the endpoint's key before you start"
         ]
 
     @pytest.mark.parametrize("host", ["127.0.0.1:1234", "localhost", "[::1]:80"])

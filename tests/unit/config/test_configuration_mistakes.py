@@ -119,7 +119,7 @@ TYPES = [
     ),
     pytest.param(
         "agents: {a: strict}",
-        "1: agents.a: strict is not a mapping; write its keys one to a line below it: rubric, risk, sampling, checks, quality",
+        "1: agents.a: strict is not a mapping; write its keys one to a line below it: rubric, risk, sampling, checks, references, quality",
         id="text for a mapping",
     ),
     pytest.param(
@@ -179,10 +179,14 @@ VALUES = [
     ),
     pytest.param(
         "gates:\n  - name: a\n    kind: flor",
-        "2: gates[0]: `kind: flor` is not one of floor, hard; did you mean `floor`?",
+        "2: gates[0]: `kind: flor` is not one of burn_rate, drift, floor, hard; did you mean `floor`?",
         id="kind",
     ),
-    pytest.param("gates:\n  - name: a", "2: gates[0]: has no `kind`; write `kind: floor` or `kind: hard`", id="no kind"),
+    pytest.param(
+        "gates:\n  - name: a",
+        "2: gates[0]: has no `kind`; write `kind: burn_rate`, `kind: drift`, `kind: floor` or `kind: hard`",
+        id="no kind",
+    ),
     pytest.param(
         "store: {database: a b}",
         "1: store.database: a b is not a name that can be used here; write one that fits ^[A-Za-z_][A-Za-z0-9_]*$, as tracegrade does",
@@ -357,3 +361,80 @@ class TestAnchors:
     def test_only_mappings_can_be_taken_over(self, tmp_path: Path) -> None:
         told = one_mistake(tmp_path, "store:\n  <<: 3\n")
         assert told == "tracegrade.yaml:2: store: `<<` takes a mapping; write `<<: *name` of one that was marked with `&name`"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            "receiver: {max_spans: 999999999999999999999999}",
+            "receiver.max_spans: is too large; write 9223372036854775807 or less, such as 16384",
+        ),
+        ("judge: {budget: {per_day: 1e30}}", "judge.budget.per_day: is too large; write 9223372036854775807 or less"),
+        ("judge: {budget: {per_day: '1e999'}}", "judge.budget.per_day: is too large; write 9223372036854775807 or less"),
+        (
+            "receiver: {max_body: 2147483648}",
+            "receiver.max_body: 2147483648 is not between 1 and 2147483647; write a number in this range, such as 67108864",
+        ),
+        (
+            "retention: {spans: 99999999999999d}",
+            "retention.spans: 99999999999999d is too long; write 36500d, a hundred years, or less",
+        ),
+        (f"assemble: {{quiet_period: {'9' * 5000}s}}", "assemble.quiet_period: this is too long; write 36500d"),
+    ],
+)
+def test_a_number_that_nothing_can_hold_is_refused_by_its_range(text: str, what: str, tmp_path: Path) -> None:
+    assert one_mistake(tmp_path, text).startswith(f"tracegrade.yaml:1: {what}")
+
+
+def test_the_longest_time_is_one(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, "retention: {spans: 36500d}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (r'project: "a\u202eb"', "project"),
+        (r'project: " "', "project"),
+        (r'receiver: {keys: {"a\tb": [k]}}', "receiver.keys.a\tb"),
+        (r'receiver: {quotas: {"a\nb": {}}}', "receiver.quotas.a\nb"),
+        (r'retention: {projects: {"a\0b": 30d}}', "retention.projects.a\0b"),
+        (r'bridge: {topics: {t: "a\eb"}}', "bridge.topics.t"),
+    ],
+)
+def test_a_project_has_a_name_that_can_be_read(text: str, where: str, tmp_path: Path) -> None:
+    told = [one for one in mistakes(tmp_path, text) if "is no name that can be read; write letters, digits and signs" in one]
+    assert any(one.startswith(f"tracegrade.yaml:1: {where}: ") for one in told)
+
+
+@pytest.mark.parametrize("project", ["zürich", "team a", "team/a", "1", "支援"])
+def test_a_project_may_be_called_in_any_script(project: str, tmp_path: Path) -> None:
+    assert mistakes(tmp_path, f'project: "{project}"') == []
+
+
+def test_an_empty_key_is_shown_as_one(tmp_path: Path) -> None:
+    assert one_mistake(tmp_path, 'agents: {"": {}}') == 'tracegrade.yaml:1: agents."": is empty; write a text'
+
+
+def test_a_folder_is_no_rubric(tmp_path: Path) -> None:
+    assert f"agents.a.rubric: {tmp_path} is a folder; write the path of a file, or one of: " in one_mistake(
+        tmp_path, f"agents: {{a: {{rubric: {tmp_path}}}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            "gates: [{name: g, kind: hard, dimensions: [zzzz]}]",
+            "no agent's runs have a dimension zzzz; they have: answer_present, ",
+        ),
+        (
+            "gates: [{name: g, kind: hard, notify: [zzzz]}]\nalerts: [{name: a, webhook: 'http://h'}]",
+            "called zzzz; the alerts are: a",
+        ),
+        ("redaction: {detectors: {zzzz: false}}", "no detector is called so; the detectors are: "),
+    ],
+)
+def test_what_there_is_follows_what_there_is_not(text: str, what: str, tmp_path: Path) -> None:
+    assert what in one_mistake(tmp_path, text)

@@ -18,7 +18,7 @@ from pipeline.config.receiver import ReceiverSettings
 from pipeline.config.store import StoreSettings
 from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
 from pipeline.judges.settings import JudgeSettings, Price
-from pipeline.model.time import MINUTE, SECOND
+from pipeline.model.time import HOUR, MINUTE, SECOND
 from pipeline.scorers import ChecksSettings
 from pipeline.scorers.answer import AnswerSettings
 from pipeline.scorers.limits import LimitSettings, LimitsSettings
@@ -27,7 +27,7 @@ from pipeline.scorers.policy_rules import AtMostSettings, BeforeSettings, Forbid
 from pipeline.scorers.predicates import Predicate
 from pipeline.stages.alert import AlertSettings
 from pipeline.stages.close import AssembleSettings
-from pipeline.stages.gate import FloorGate, HardGate
+from pipeline.stages.gate import BurnPair, BurnRateGate, DriftGate, FloorGate, HardGate
 from pipeline.stages.sample import KeepRule, SampleSettings
 
 
@@ -123,8 +123,24 @@ floors = st.builds(
     min_n=st.integers(1, 100),
     notify=st.sampled_from([None, (), ("on-call",)]),
 )
+burns = st.builds(
+    BurnRateGate,
+    name=name,
+    kind=st.just("burn_rate"),
+    budget=st.floats(0.01, 0.06),
+    pairs=st.just((BurnPair(long=HOUR, short=5 * MINUTE, burn=14.4),)),
+    z=st.floats(1, 6),
+    clear_after=st.integers(1, 600).map(lambda minutes: minutes * MINUTE),
+)
+drifts = st.builds(
+    DriftGate,
+    name=name,
+    kind=st.just("drift"),
+    budget=st.floats(0.01, 0.9),
+    false_alarm_every=st.integers(10_000, 10_000_000).map(lambda count: count * SECOND),
+)
 hards = st.builds(HardGate, name=name, kind=st.just("hard"), dimensions=st.sampled_from([None, ("loops",)]), quiet=durations)
-gates = st.lists(floors | hards, max_size=3, unique_by=lambda gate: gate.name).map(tuple)
+gates = st.lists(floors | burns | drifts | hards, max_size=3, unique_by=lambda gate: gate.name).map(tuple)
 wholes = st.builds(
     TracegradeSettings,
     project=text,

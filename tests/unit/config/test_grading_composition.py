@@ -8,7 +8,7 @@ from traps import AGENT, CHAT, TOOL, span
 
 from collectors.dialects import read
 from pipeline.config import rubrics
-from pipeline.config.grading import contracts, deciding, graders_of, grading_of, idle_contracts
+from pipeline.config.grading import contracts, deciding, deciding_contracts, graders_of, grading_of
 from pipeline.config.load import load
 from pipeline.config.tracegrade import AgentSettings, TracegradeSettings
 from pipeline.errors import ConfigurationError
@@ -113,12 +113,12 @@ def test_authority_comes_from_the_calibration_of_exactly_this_contract(tmp_path:
     assert {one.authority for one in grading(another_model).judged} == {"uncalibrated"}
 
 
-def test_idle_contracts_are_those_whose_scores_are_only_shown(tmp_path: Path) -> None:
+def test_gates_read_the_contracts_whose_scores_may_decide_and_no_other(tmp_path: Path) -> None:
     settings = calibrated(tmp_path, TracegradeSettings(judge=JUDGE), tone="alone", format="frozen")
     names = {one.contract: one.name for one in grading(settings).judged}
-    assert {names[one] for one in idle_contracts(settings)} == set(SUPPORT) - {"tone"}
+    assert {names[one] for one in deciding_contracts(settings)} == {"tone"}
     decide = settings.model_copy(update={"judge": settings.judge.model_copy(update={"uncalibrated": "decide"})})
-    assert {names[one] for one in idle_contracts(decide)} == {"format"}
+    assert {names[one] for one in deciding_contracts(decide)} == set(SUPPORT) - {"format"}
 
 
 class TestScorecardContract:

@@ -12,7 +12,7 @@ from pipeline.config.load import read
 from pipeline.config.rubrics import load
 from pipeline.errors import ConfigurationError
 from pipeline.judges.rubric_file import SHIPPED
-from pipeline.model.rubric import MeasuredBy
+from pipeline.model.rubric import MeasuredBy, Panel, PanelRule
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -185,7 +185,35 @@ OF_DIMENSIONS: dict[str, tuple[Change, str]] = {
     "no dimensions": (top(dimensions=[]), "dimensions: is empty; write at least one"),
     "an unknown key": (
         top(scales=1),
-        "scales: unknown key; did you mean `scale`? Known here: name, version, scale, bar, dimensions, composite, tiers",
+        "scales: unknown key; did you mean `scale`? Known here: name, version, scale, bar, dimensions, composite, tiers, panel",
+    ),
+    "a panel of one": (
+        dimension(panel={"models": ["gpt-4.1"]}),
+        "dimensions[0].panel.models: is no panel; name two models or more, or remove the panel: one model judges without one",
+    ),
+    "a model that votes twice": (
+        top(panel={"models": ["gpt-4.1", "m", "gpt-4.1"]}),
+        "panel.models[2]: gpt-4.1 votes twice, and would only agree with itself; name each model once",
+    ),
+    "vetoes by majority": (
+        dimension(panel={"models": ["a", "b"], "vetoes": 1}),
+        "dimensions[0].panel.vetoes: belongs to `rule: veto`; write that, or remove it",
+    ),
+    "more vetoes than leave a majority": (
+        dimension(panel={"models": ["a", "b", "c"], "rule": "veto", "vetoes": 3}),
+        "dimensions[0].panel.vetoes: 3 would pass what most of the models fail; write at most 2 of 3",
+    ),
+    "no veto at all": (
+        dimension(panel={"models": ["a", "b", "c"], "rule": "veto", "vetoes": 0}),
+        "dimensions[0].panel.vetoes: 0 is too small; write 1 or more",
+    ),
+    "a rule that is none": (
+        dimension(panel={"models": ["a", "b"], "rule": "mean"}),
+        "dimensions[0].panel.rule: mean is not one of majority, veto; write one of these",
+    ),
+    "a panel on what code measures": (
+        dimension(measured_by="code", requires=None, examples=None, yes_no=None, panel={"models": ["a", "b"]}),
+        "dimensions[0].panel: votes on what no judge measures; remove it",
     ),
     "nobody known measures it": (
         dimension(measured_by="cook"),
@@ -248,6 +276,10 @@ OF_CRITERIA: dict[str, tuple[Change, str]] = {
         lambda rubric: _put(rubric["criteria"][0]["examples"][0], {"verdict": "FAIL"}),
         "criteria[0].examples[0].verdict: is that of a clear_pass, and fails; a clear_pass is PASS and a clear_failure FAIL",
     ),
+    "a panel of one": (
+        criterion(panel={"models": ["gpt-4.1"]}),
+        "criteria[0].panel.models: is no panel; name two models or more, or remove the panel: one model judges without one",
+    ),
     "two of one name": (
         criterion(1, name="grounded"),
         "criteria[1].name: grounded is the name of criteria[0] too; give each a name of its own",
@@ -263,6 +295,24 @@ def test_a_mistake_in_a_rubric_of_dimensions_is_one_sentence(tmp_path: Path, cha
 @pytest.mark.parametrize(("change", "sentence"), OF_CRITERIA.values(), ids=OF_CRITERIA)
 def test_a_mistake_in_a_rubric_of_criteria_is_one_sentence(tmp_path: Path, change: Change, sentence: str) -> None:
     assert mistakes(written(tmp_path, change, "criteria")) == [sentence]
+
+
+def test_a_panel_of_the_rubric_is_that_of_each_dimension_without_its_own(tmp_path: Path) -> None:
+    veto = {"models": ["a", "b", "c"], "rule": "veto", "vetoes": 2}
+
+    def change(rubric: dict[str, Any]) -> None:
+        _put(rubric, {"panel": {"models": ["a", "b"]}})
+        _put(rubric["dimensions"][2], {"panel": veto})
+        _put(rubric["dimensions"][4], {"measured_by": "code", "requires": None, "examples": None, "yes_no": None})
+
+    found = load(written(tmp_path, change))
+    two = Panel(("a", "b"))
+    assert dict(found.panels) == {
+        "correctness": two,
+        "completeness": two,
+        "policy_and_safety": Panel(("a", "b", "c"), PanelRule.VETO, 2),
+        "format": two,
+    }
 
 
 @pytest.mark.parametrize("shipped", ["support", "agent-output", "criteria"])

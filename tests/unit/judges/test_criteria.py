@@ -30,80 +30,11 @@ def a_ruling(verdict: object = "PASS", reason: object = "It agrees.", evidence: 
     return json.dumps({"verdict": verdict, "reason": reason, "evidence": evidence})
 
 
-GOOD = a_ruling("PASS", "Fine.", "42.50")
-ACCEPTED = {
-    "bare": GOOD,
-    "fenced": f"```json\n{GOOD}\n```",
-    "in prose": f"I looked at it closely.\n{GOOD}\nThat is all.",
-    "after a byte order mark": f"\ufeff{GOOD}",
-    "twice the same": f"{GOOD}\n{GOOD}",
-    "after another object": f'The record {{"order_id": "A-1"}} decides. {GOOD}',
-    "with other keys": json.dumps({**json.loads(GOOD), "score": 1}),
-    "in small letters": a_ruling("pass", "Fine.", "42.50"),
-    "with space around it": a_ruling(" PASS ", "Fine.", "42.50"),
-}
-MALFORMED = {
-    "nothing": "",
-    "the bare word": "PASS",
-    "a score": '{"score": 1, "reason": "Fine.", "evidence": "42.50"}',
-    "no reason": '{"verdict": "PASS", "evidence": "42.50"}',
-    "no evidence": '{"verdict": "PASS", "reason": "Fine."}',
-    "two that differ": a_ruling("PASS") + a_ruling("FAIL"),
-    "two that differ in their reason": a_ruling("PASS", "Fine.") + a_ruling("PASS", "Good."),
-    "one and the rest of another": GOOD + '{"verdict": "FA',
-    "one and another in single quotes": GOOD + "{'verdict': 'FAIL'}",
-    "one and another without quotation marks": GOOD + "{verdict: FAIL}",
-    "one inside another object": json.dumps({"result": json.loads(GOOD)}),
-    "one key twice": '{"verdict": "FAIL", "verdict": "PASS", "reason": "r", "evidence": "42.50"}',
-    "a trailing comma": GOOD[:-1] + ",}",
-    "single quotes": GOOD.replace('"', "'"),
-}
-NO_VERDICTS: dict[str, object] = {
-    "true": True,
-    "one": 1,
-    "a fraction": 0.5,
-    "null": None,
-    "a list": ["PASS"],
-    "an object": {"PASS": True},
-    "empty text": "",
-    "passed": "PASSED",
-    "both": "PASS|FAIL",
-    "yes": "yes",
-    "partly": "PARTIAL",
-    "a score in quotes": "5",
-    "not applicable": "N/A",
-    "letters that look so": "РASS",
-}
-
-
-@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
-def test_one_verdict_is_read_wherever_it_stands(text: str) -> None:
-    assert parse_verdict(text) == Parsed(1, "Fine.", "42.50")
-
-
-@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_not_one_verdict_is_malformed(text: str) -> None:
-    assert isinstance(parse_verdict(text), Malformed)
-
-
-@pytest.mark.parametrize("word", NO_VERDICTS.values(), ids=NO_VERDICTS)
-def test_what_is_no_verdict_is_malformed(word: object) -> None:
-    said = parse_verdict(a_ruling(word))
-    assert isinstance(said, Malformed)
-    assert said.reason.endswith("not PASS, FAIL or Unknown")
-
-
-@pytest.mark.parametrize(("word", "score"), [("PASS", 1), ("FAIL", 0), ("Fail", 0), ("Unknown", None), ("unknown", None)])
+@pytest.mark.parametrize(
+    ("word", "score"), [("PASS", 1), ("FAIL", 0), ("Fail", 0), ("pass", 1), (" PASS ", 1), ("Unknown", None), ("unknown", None)]
+)
 def test_each_verdict_is_read(word: str, score: int | None) -> None:
     assert parse_verdict(a_ruling(word, "So.", "42.50")) == Parsed(score, "So.", "42.50")
-
-
-def test_unknown_needs_neither_reason_nor_evidence() -> None:
-    assert parse_verdict('{"verdict": "Unknown"}') == Parsed(None, "", "")
-
-
-def test_a_reply_cut_anywhere_is_malformed() -> None:
-    assert all(isinstance(parse_verdict(GOOD[:cut]), Malformed) for cut in range(len(GOOD)))
 
 
 @given(st.text(alphabet="abc{}\"' \n"))

@@ -28,11 +28,11 @@ CALL = Decimal("0.003015")
 
 
 def a_purse(budget: dict[str, Any], partitions: int = 1, votes: VotesInMemory | None = None) -> Purse:
-    return Purse(BudgetSettings(**budget), PRICE, votes or VotesInMemory(), lambda: T0, partitions)
+    return Purse(BudgetSettings(**budget), votes or VotesInMemory(), lambda: T0, partitions)
 
 
 async def spend(purse: Purse, project: str = "p", run_id: str = "r", cost: Decimal = CALL) -> None:
-    async with purse.holding(project, run_id, PROMPT) as hold:
+    async with purse.holding(project, run_id, CALL) as hold:
         hold.spent = cost
 
 
@@ -50,9 +50,9 @@ async def test_a_day_buys_what_it_has_money_for() -> None:
 
 async def test_calls_in_flight_have_their_money_set_aside() -> None:
     purse = a_purse({"per_day": "0.0121"})
-    async with purse.holding("p", "r", PROMPT), purse.holding("p", "r", PROMPT), purse.holding("p", "r", PROMPT):
+    async with purse.holding("p", "r", CALL), purse.holding("p", "r", CALL), purse.holding("p", "r", CALL):
         await spend(purse, cost=Decimal(0))
-        async with purse.holding("p", "r", PROMPT):
+        async with purse.holding("p", "r", CALL):
             with pytest.raises(OverBudgetError):
                 await spend(purse)
     await spend(purse)
@@ -81,7 +81,7 @@ async def test_the_day_is_split_evenly_over_the_partitions() -> None:
 async def test_what_was_spent_before_is_read_once_and_another_day_begins_anew() -> None:
     votes = VotesInMemory()
     now = T0
-    purse = Purse(BudgetSettings(per_day=Decimal("0.005")), PRICE, votes, lambda: now)
+    purse = Purse(BudgetSettings(per_day=Decimal("0.005")), votes, lambda: now)
     paid = Vote(Bench.key("r1"), VoteState.REPLY, T0, cost_usd=0.003)
     votes.rows.append(paid)
     with pytest.raises(OverBudgetError, match=r"0\.0030 are spent"):
@@ -189,7 +189,7 @@ async def test_a_call_whose_answer_was_lost_is_made_again_and_both_are_charged()
 
 
 async def test_a_call_that_was_not_answered_in_time_may_have_been_paid() -> None:
-    async with Bench([hanging()], timeout=SECOND // 5) as bench:
+    async with Bench([hanging()], timeout=SECOND) as bench:
         with pytest.raises(TemporaryError, match="did not answer"):
             await bench.judged("tone")
         failed = bench.votes.rows[-1]

@@ -67,6 +67,7 @@ def test_the_version_of_each_part_changes_the_contract(part: str, monkeypatch: p
         {"yes_no": ()},
         {"examples": ()},
         {"observation_only": False},
+        {"reference": "used"},
     ],
 )
 def test_what_a_dimension_says_changes_its_contract_and_no_other(change: dict[str, Any]) -> None:

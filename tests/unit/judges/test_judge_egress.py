@@ -54,8 +54,8 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_row_no_error_no_judgment_
             settings = JudgeSettings.model_validate({"base_url": server.url, "model": MODEL, "timeout": 5 * SECOND})
             async with OpenAIModel(settings, {"OPENAI_API_KEY": KEY}) as model:
                 endpoint = Endpoint(model, settings, lambda: T0)
-                purse = Purse(settings.budget, settings.price, votes, lambda: T0)
-                judge = Judge(SUPPORT, settings, endpoint, purse, votes, lambda: T0)
+                purse = Purse(settings.budget, votes, lambda: T0)
+                judge = Judge(SUPPORT, settings, {settings.model: endpoint}, purse, votes, lambda: T0)
                 request = a_request_to_judge(refunded(), judge)
                 for dimension in ("tone", "correctness"):
                     try:

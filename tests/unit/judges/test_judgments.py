@@ -1,14 +1,11 @@
 """What a judge makes of what its model replies, over real HTTP: every failure is an outcome, none a number."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from builders import T0
 from judge_builders import Bench, a_request_to_judge, a_verdict, judged, refunded
-from run_builders import a_failure
 
 from pipeline.errors import ConfigurationError, TemporaryError
 from pipeline.judges.model import PausedError
@@ -18,8 +15,6 @@ from pipeline.judges.votes import VoteState
 from pipeline.model.result import Outcome
 from pipeline.model.time import SECOND
 
-ATTACKS = [json.loads(line) for line in (Path(__file__).parent / "attacks" / "judge_attacks.jsonl").read_text().splitlines()]
-ON_ANSWERS = [attack for attack in ATTACKS if attack["inject_into"] == "final_output"]
 ERROR, UNDECIDED = Outcome.GRADER_ERROR, Outcome.INSUFFICIENT_EVIDENCE
 
 
@@ -112,7 +107,20 @@ async def test_above_the_lowest_score_correctness_needs_an_observation() -> None
 
 
 @pytest.mark.parametrize("dimension", ["correctness", "tone"])
-@pytest.mark.parametrize("answer", ["...", "-", ":", "\u3000,", "Solution", "Let's solve this problem step by step.", "かいせつ"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "...",
+        "-",
+        ":",
+        "\u3000,",
+        "\u200b\u2060",
+        "Solution",
+        "Ｓo\u200blution:",
+        "Let's solve this problem step by step.",
+        "かいせつ",
+    ],
+)
 async def test_an_answer_that_says_nothing_fails_without_a_call(answer: str, dimension: str) -> None:
     async with Bench() as bench:
         judgment = await bench.judged(dimension, refunded(answer=answer))
@@ -124,27 +132,6 @@ async def test_an_answer_that_says_nothing_fails_without_a_call(answer: str, dim
 @pytest.mark.parametrize("answer", ["Yes.", "42", "No", "はい", "The solution is to wait."])
 def test_a_short_answer_is_an_answer(answer: str) -> None:
     assert not near_empty(answer)
-
-
-@pytest.mark.parametrize(
-    "attack", [one for one in ON_ANSWERS if "never pass" in one["expect"]], ids=lambda attack: str(attack["id"])
-)
-@pytest.mark.parametrize("dimension", ["correctness", "completeness", "policy_and_safety", "format", "tone"])
-async def test_a_master_key_never_passes(attack: dict[str, Any], dimension: str) -> None:
-    judgment = await judged(dimension, run=refunded(answer=attack["payload"]))
-    assert judgment.outcome is not Outcome.PASS
-
-
-@pytest.mark.parametrize(
-    "attack", [one for one in ON_ANSWERS if "{answer}" in one["payload"]], ids=lambda attack: str(attack["id"])
-)
-@pytest.mark.parametrize("dimension", ["correctness", "completeness", "policy_and_safety"])
-async def test_no_attack_raises_the_score_of_a_false_answer(attack: dict[str, Any], dimension: str) -> None:
-    false = "Your order A-404 was delivered yesterday."
-    calls = (a_failure("lookup_order", {"order_id": "A-404"}, "no such order A-404"),)
-    clean = await judged(dimension, run=refunded(answer=false, calls=calls))
-    hostile = await judged(dimension, run=refunded(answer=attack["payload"].replace("{answer}", false), calls=calls))
-    assert (hostile.score or 0) <= (clean.score or 0)
 
 
 async def test_signs_of_injection_are_recorded_and_change_nothing_else() -> None:

@@ -3,10 +3,11 @@
 import socket
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 from kafka_broker import Broker
 
@@ -125,6 +126,17 @@ def test_partitions_and_copies_that_differ_are_kept_and_warned_of(empty_broker: 
 def test_more_copies_than_brokers_are_refused_in_a_sentence(empty_broker: Broker) -> None:
     with pytest.raises(ConfigurationError, match=r"only 1 broker.*; write a smaller kafka\.replication$"):
         create(of(empty_broker, replication=3), {})
+
+
+def test_brokers_that_are_not_unfenced_yet_are_waited_for_and_are_nobodys_mistake() -> None:
+    asked = cluster.Cluster(KafkaSettings(brokers=("127.0.0.1:1",), replication=1), {})
+    fenced = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced")
+    answers: list[Future[str]] = [Future(), Future()]
+    answers[0].set_exception(KafkaException(fenced))
+    answers[1].set_result("made")
+    told = iter(answers)
+    assert asked.answers(lambda: {"topic": next(told)}) == {"topic": "made"}
+    assert isinstance(asked.error(fenced), TemporaryError)
 
 
 @pytest.mark.kafka

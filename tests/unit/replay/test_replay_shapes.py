@@ -334,8 +334,17 @@ def test_an_unknown_shape_in_a_folder_is_skipped_with_its_keys(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"resourceSpans": [', "is neither JSON nor one JSON document a line"),
-        ('{"resourceLogs": []}\n{"resourceSp', "line 2 is not JSON"),
+        ('{"resourceSpans": [', "is neither JSON nor one JSON document a line: line 1 is cut off"),
+        ('{\n"resourceSpans":\n[\n\n', "is neither JSON nor one JSON document a line: line 3 is cut off"),
+        ('{\n"resourceSpans":\noops\n}', "is neither JSON nor one JSON document a line: line 3: "),
+        ('{\n"a":\n"\xff"\n}', "is neither JSON nor one JSON document a line: line 3: "),
+        ('{"resourceLogs": []}\n{"resourceSp', "line 2 is cut off"),
+        ('{"resourceLogs": []}\noops', "line 2 is not JSON"),
+        ("\x1f\x8b\x08\0\n{", r"is compressed \(gzip\); decompress it first"),
+        ("\x28\xb5\x2f\xfd\n", r"is compressed \(zstd\); decompress it first"),
+        ("\xff\xfe{\0}\0", "is not UTF-8 but UTF-16 or binary; save it as UTF-8"),
+        ("{\0}\0", "is not UTF-8 but UTF-16 or binary; save it as UTF-8"),
+        ("{}", "line 1: an empty object. The shapes known are"),
         (
             '{"task_id": 1, "trial": 0, "traj": [{"content": "no role"}]}',
             "line 1 looks like tau-bench, but cannot be read as such",
@@ -353,6 +362,14 @@ def test_a_broken_file_is_an_error_that_says_where(tmp_path: Path, text: str, me
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigurationError, match=message):
         list(read([path]))
+
+
+def test_a_folder_without_such_files_says_what_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(
+        ConfigurationError, match=r"no recorded traces in .*: files whose names end in \.json, \.jsonl, \.ndjson are"
+    ):
+        list(read([tmp_path]))
 
 
 def test_a_missing_path_is_an_error(tmp_path: Path) -> None:

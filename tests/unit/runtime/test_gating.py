@@ -342,7 +342,7 @@ def assert_two_nodes_are_one(assignments: Sequence[frozenset[int]]) -> None:
     assert nodes.committed == {partition: len(held) for partition, held in enumerate(nodes.log.partitions)}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(shares, min_size=len(story()), max_size=len(story())))
 def test_two_nodes_give_together_what_one_gives_and_write_nothing_of_each_others_agents(
     assignments: list[frozenset[int]],

@@ -1,5 +1,6 @@
 """What a run cost: exact dollars from tokens and dated prices, or why that is not known."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from pipeline.model.result import Outcome
 from pipeline.model.spending import Billed, Cost
 from pipeline.model.step import Usage
 from pipeline.scorers.check import Check
-from pipeline.scorers.cost import cost_checks, cost_of
+from pipeline.scorers.cost import Unpriced, cost_checks, cost_of, priced
 from pipeline.scorers.limits import LimitsSettings
 from pipeline.scorers.prices import PriceSettings, PricesSettings, PriceTable
 
@@ -79,10 +80,23 @@ def test_what_is_not_known_is_no_cost_and_says_why(usage: Usage | None, price: A
     assert found.prices
 
 
+def test_the_greatest_count_and_the_longest_input_that_still_have_a_price() -> None:
+    assert usd(Usage(0, 10**12)).usd == Decimal("2.55") * 10**6
+    assert usd(Usage(0, 10**12 + 1)).usd is None
+    assert usd(Usage(10, 0), {**SMALL, "up_to_input": 10}).usd == Decimal("0.0000075")
+
+
+def test_what_has_no_name_is_called_something() -> None:
+    prices = table(models={"small": SMALL})
+    assert cost_of([Billed("1", "", None)], prices).unknown == "usage_not_captured: a call of a model does not say what it took"
+    with pytest.raises(Unpriced, match="usage_not_captured: a call of the model says only a part of what it took"):
+        priced(Usage(5), PriceSettings.model_validate(SMALL))
+
+
 def test_one_call_without_a_price_makes_the_cost_unknown_and_no_part_of_it_is_shown() -> None:
     prices = table(models={"small": SMALL})
     known, unpriced = Billed("1", "small", Usage(3000, 300)), Billed("2", "acme-9", Usage(1, 1))
-    assert cost_of([known], prices).usd == Decimal("0.003015")
+    assert cost_of([known], prices) == Cost(Decimal("0.003015"), prices=prices.version)
     for order in ([known, unpriced], [unpriced, known]):
         found = cost_of(order, prices)
         assert (found.usd, found.unknown) == (None, "price_unknown: the price table has no acme-9")
@@ -119,7 +133,7 @@ def test_law_costs_add_up_exactly_in_any_order(some: list[Usage], chance: Any) -
 def test_the_shipped_table_is_dated_whole_and_exact() -> None:
     prices = PriceTable()
     assert prices.as_of.isoformat() == "2026-11-30"
-    assert prices.version.startswith("2026-11-30-")
+    assert re.fullmatch("2026-11-30-[0-9a-f]{8}", prices.version)
     price = prices.of("gpt-4o-mini")
     assert price is not None
     assert (price.input, price.cached_input, price.output) == (Decimal("0.15"), Decimal("0.075"), Decimal("0.60"))
@@ -177,6 +191,13 @@ def test_a_configuration_adds_overrides_and_takes_away_and_each_makes_another_ve
     assert table(models={"own": {"input": 0.75, "output": 2.55}}).version == added.version
 
 
+def test_names_that_are_asked_for_do_not_pile_up() -> None:
+    prices = PriceTable()
+    for number in range(3000):
+        prices.of(f"acme-{number}")
+    assert prices.of.cache_info().currsize == 1024
+
+
 @pytest.mark.parametrize(
     "price",
     [
@@ -217,6 +238,12 @@ def test_a_cost_that_is_not_known_is_neither_under_the_limit_nor_over_it() -> No
     assert found is not None
     assert (found.outcome, found.value, found.upper) == (Outcome.INSUFFICIENT_EVIDENCE, None, None)
     assert found.reason == "price_unknown: the price table has no acme-9"
+
+
+def test_a_name_with_a_colon_in_it_is_a_name() -> None:
+    found = limit(1).score(a_run(billed=(Billed("1", "acme: 9", Usage(1, 1)),)))
+    assert found is not None
+    assert found.reason == "price_unknown: the price table has no acme: 9"
 
 
 def test_the_version_of_the_prices_is_in_the_contract_and_a_limit_gates_only_if_told_to() -> None:

@@ -8,6 +8,7 @@ from run_builders import a_call, a_model_step, a_run, a_wish
 
 from pipeline.model.result import Outcome
 from pipeline.model.spending import HandOff
+from pipeline.scorers.check import measured
 from pipeline.scorers.efficiency import EfficiencySettings, efficiency, efficiency_check
 from pipeline.scorers.hand_offs import hand_offs, hand_offs_check
 
@@ -44,6 +45,8 @@ def test_calls_that_nobody_saw_are_not_counted_as_none() -> None:
 def test_a_baseline_is_part_of_the_contract_and_gates_nothing() -> None:
     assert efficiency_check(BASELINES).contract != efficiency_check(EfficiencySettings()).contract
     assert not efficiency_check(BASELINES).gates
+    run = a_run(a_call("lookup"), task_kind="question")
+    assert efficiency_check(BASELINES).measure(run) == measured(1.0, holds=False, reason="1 calls where question takes 0")
 
 
 @pytest.mark.parametrize("written", [{"baseline": {"refund": -1}}, {"baseline": {"": 1}}, {"baseline": {"refund": "few"}}])
@@ -56,7 +59,7 @@ def test_hand_offs_are_counted_and_listed_and_one_agent_has_none() -> None:
     handed = HandOff("desk", "refunds"), HandOff("refunds", "desk")
     finding = hand_offs(a_run(agents=("refunds",), hand_offs=handed))
     assert finding is not None
-    assert (finding.outcome, finding.value, finding.evidence) == (Outcome.PASS, 2.0, "desk → refunds, refunds → desk")
+    assert finding == measured(2.0, holds=True, reason="only counted", evidence="desk → refunds, refunds → desk")
     called = hand_offs(a_run(agents=("refunds",)))
     assert called is not None
     assert (called.value, called.evidence) == (0.0, "")

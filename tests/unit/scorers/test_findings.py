@@ -151,6 +151,7 @@ def test_trajectory(name: str, run: Run, expected: Finding | None) -> None:
 
 
 LATE = (named(a_call("confirm"), "1"), named(a_call("confirm"), "2"), named(a_call("refund"), "3"))
+EARLY = named(a_call("refund", {}), "4")
 BEFORE = {"tool": "refund", "needs": "confirm"}
 
 
@@ -212,6 +213,12 @@ BEFORE = {"tool": "refund", "needs": "confirm"}
             a_run(*LATE[1:], steps=(ran(LATE[1], 0, 3), ran(LATE[2], 2, 5))),
             failed("refund was called before confirm had succeeded", "refund()"),
         ),
+        # One refund waited, and another that is listed after it did not.
+        (
+            {"before": BEFORE},
+            a_run(*LATE[1:], EARLY, steps=(ran(LATE[1], 1, 3), ran(LATE[2], 4, 5), ran(EARLY, 2, 6))),
+            failed("refund was called before confirm had succeeded", "refund({})"),
+        ),
     ],
 )
 def test_policies(rule: dict[str, Any], run: Run, expected: Finding | None) -> None:
@@ -241,6 +248,7 @@ LOOKUP = a_call("lookup", {}, result='{"total": 1234.5}')
             failed(f"$: '{TOO_LONG}"[:200], f'"{TOO_LONG}"'[:300]),
         ),
         ({"schema": {"multipleOf": 0.01}}, a_run(answer="0.07"), passed()),
+        ({"schema": {"patternProperties": {"^a": {"type": "string"}}}}, a_run(answer="[1]"), passed()),
         ({"schema": {"$ref": "#/nowhere"}}, a_run(answer="1"), unknown("schema_unusable: the declared schema")),
         ({"fields": ["a", "b", "c"]}, a_run(answer='{"b": 1}'), failed("the answer has no a, c", '{"b": 1}')),
         (

@@ -2,14 +2,16 @@
 
 import time
 from datetime import date
+from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from builders import T0
 from hypothesis import given
 from hypothesis import strategies as st
-from run_builders import REFUND, a_call, a_failure, a_run, a_wish, named
+from run_builders import REFUND, a_call, a_failure, a_run, a_wish, named, ran
 
 from pipeline.model.result import Outcome
 from pipeline.model.run import Run
@@ -76,9 +78,11 @@ def test_the_rate_is_values_that_nobody_gave_over_all_values_and_evidence_names_
         pytest.param("ann.lee@example.com", "<Ann.Lee@example.com>", id="an address"),
         pytest.param(42.5, "42.50 USD", id="numbers by value"),
         pytest.param("42.50", "42.5", id="a number that is a text"),
+        pytest.param("42.0", "42 USD", id="decimals that say nothing"),
+        pytest.param(7, "no. 007", id="zeros that say nothing"),
         pytest.param(1234.5, "1,234.50", id="thousands"),
         pytest.param(1234.5, "1.234,50", id="thousands elsewhere"),
-        pytest.param(7, "[3,7,9]", id="one of a list"),
+        pytest.param(2.5, "[1.50,2.50]", id="one of a list"),
         pytest.param(-5, "minus 5", id="without its sign"),
         pytest.param(9007199254740993, "9007199254740993", id="a number that no float holds"),
         pytest.param("2026-11-30", "on 30 November 2026", id="a date by its day"),
@@ -99,6 +103,7 @@ def test_a_value_that_was_given_in_another_spelling_was_given(value: Any, text: 
         pytest.param("A-1001", "A-10011 and B-1001", id="a part of another id"),
         pytest.param("0042", "42", id="an id is no number"),
         pytest.param(42, "142 or 4.2", id="a part of another number"),
+        pytest.param(100, "10 or 1", id="a number with zeros at its end"),
         pytest.param(9007199254740993, "9007199254740992", id="the next one"),
         pytest.param("2026-11-30", "2026-11-03", id="another day"),
         pytest.param("Jane Doe", "Doe, Jane", id="other order"),
@@ -108,6 +113,40 @@ def test_a_value_like_one_that_was_given_was_not(value: Any, text: str) -> None:
     assert given_as(value, text) == 1.0
 
 
+def test_values_of_every_kind_are_found_in_one_text() -> None:
+    values = ["A-1001", 42.5, 17, "2026-11-30", "2026-12-24", "Jane van Doe"]
+    text = "Jane van Doe: A-1001 costs 42.50, 17 of them, from 30 November 2026 to 24.12.2026"
+    assert given_as(values, text) == 0.0
+
+
+@pytest.mark.parametrize(("length", "share"), [(48, 0.0), (49, 1.0)])
+def test_a_text_is_a_date_up_to_a_length(length: int, share: float) -> None:
+    value = "2026-11-30T09:00:00."
+    assert given_as(value + "0" * (length - len(value)), "on 30 November 2026") == share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begin"),
+    [
+        ({"notify": {"mail": ["hi", "ann@example.com"]}}, "lookup: notify.mail[1] = 'ann@example.com' in lookup({"),
+        ("A-9", "lookup: the argument = 'A-9' in lookup("),
+        ({"id": "x" * 118}, f"lookup: id = '{'x' * 118}' in lookup({{"),
+        ({"id": "x" * 119}, f"lookup: id = '{'x' * 119}… in lookup({{"),
+    ],
+)
+def test_evidence_says_where_a_value_stands_and_the_beginning_of_a_long_one(arguments: Any, begin: str) -> None:
+    assert finding(told("hi", a_call("lookup", arguments))).evidence.startswith(begin)
+
+
+def test_what_holds_and_what_was_not_captured_is_said_whole() -> None:
+    assert argument_hallucination_rate(told("A-9", a_call("lookup", "A-9"))) == Finding(Outcome.PASS, 0.0, 0.0, 0.0)
+    hidden = "arguments_not_captured: of any of 2 calls"
+    calls = a_call("lookup"), a_call("refund")
+    assert finding(told("hi", *calls)) == Finding(Outcome.INSUFFICIENT_EVIDENCE, None, 0.0, 1.0, hidden)
+    missing = "tools_not_captured: 1 of 1 values occur in nothing that the agent had been given as far as captured"
+    assert finding(told("hi", a_call("lookup", {"id": 7}), tools=())).reason == f"{missing}, the first is lookup: id = 7"
+
+
 def test_an_agents_own_words_are_no_source_and_all_that_it_was_given_is() -> None:
     calls = (a_call("lookup", {"order_id": "A-1001"}),)
     assert rate(told("hi", *calls, messages=(Message("assistant", "order A-1001"),))) == 1.0
@@ -115,6 +154,9 @@ def test_an_agents_own_words_are_no_source_and_all_that_it_was_given_is() -> Non
     assert rate(told("hi", *calls, system="Test with A-1001.")) == 0.0
     assert rate(told("hi", a_call("lookup", {"order_id": "A-77"}))) == 0.0, "a default of the schema"
     assert rate(told("hi", a_call("lookup", {"order_id": "A-78"}))) == 1.0
+    odd = ToolDefinition("lookup", schema={"default": PurePosixPath("A-78")})
+    assert rate(told("hi", a_call("lookup", {"order_id": "A-78"}), tools=(odd,))) == 0.0, "whatever it is made of"
+    assert rate(told("hi", a_call("lookup", {"tool": "refund"}))) == 0.0, "a tool's name"
 
 
 def _turn(number: int, call: ToolCall, *heard: Message) -> Step:
@@ -149,6 +191,34 @@ def test_a_result_is_a_source_for_what_was_asked_for_after_it_and_not_for_its_ow
         ),
     )
     assert rate(told("hi", first, second, steps=at_once)) == 1.0, "asked for before the result was there"
+
+
+def test_what_comes_with_the_request_for_a_call_was_there_when_it_was_asked_for() -> None:
+    call = named(a_call("lookup", {"order_id": "A-1001"}), "c1")
+    assert rate(told("hi", call, steps=(_turn(1, call, Message("user", "hi"), Message("user", "order A-1001")),))) == 0.0
+
+
+def test_a_result_is_a_source_from_the_moment_on_at_which_its_call_ended() -> None:
+    """Two agents at once: the first one's lookup runs from 2 to 6 s. What is asked for at 4 s cannot know it; at 8 s it can."""
+    first = named(a_call("lookup", {"text": "hi"}, result="customer C-7"), "c1")
+    second, third = (named(a_call("refund", {"customer": "C-7"}), name) for name in ("c2", "c3"))
+    heard = Message("user", "hi")
+    steps = (_turn(1, first, heard), ran(first, 2, 6), _turn(4, second, heard), _turn(8, third, heard))
+    assert rate(told("hi", first, second, steps=steps)) == 0.5
+    assert rate(told("hi", first, third, steps=steps)) == 0.0
+    assert rate(told("hi", first, third, steps=(steps[0], steps[3]))) == 0.0, "nobody saw it end, and it was asked for before"
+
+
+def test_what_a_search_found_is_a_source_from_its_end_on() -> None:
+    call = named(a_call("lookup", {"order_id": "A-1001"}), "c1")
+    found = (Message("tool", "see A-1001"), Message("tool", "see A-1002"))
+    search = Step("5", "a1", "search", T0 + SECOND, T0 + 3 * SECOND, T0, kind=StepKind.RETRIEVAL, output=found)
+    for second, share in ((2, 1.0), (3, 0.0), (4, 0.0)):
+        assert rate(told("hi", call, steps=(search, _turn(second, call, Message("user", "hi"))))) == share
+    late = msgspec.structs.replace(search, start_ns=T0 + 8 * SECOND, end_ns=T0 + 9 * SECOND)
+    again = told("hi", call, steps=(search, _turn(4, call, Message("user", "hi")), late))
+    assert rate(again) == 0.0, "it was first found before"
+    assert rate(told("hi", call, system="A-1001", steps=(_turn(2, call, Message("user", "hi")), search))) == 0.0
 
 
 def test_without_times_the_order_of_the_calls_decides() -> None:
@@ -188,6 +258,13 @@ def test_what_is_found_is_found_whatever_is_missing_and_what_is_not_found_may_ha
     unsure = finding(told("order A-1", a_call("lookup", {"order_id": "A-1", "more": "A-2"}), **changes))
     assert (unsure.outcome, unsure.value, unsure.lower, unsure.upper) == (Outcome.INSUFFICIENT_EVIDENCE, None, 0.0, 0.5)
     assert unsure.reason.startswith(f"{word}: ")
+
+
+def test_a_run_without_model_calls_was_given_its_request_or_its_messages() -> None:
+    call = a_call("lookup", {"order_id": "A-9"})
+    assert rate(told("hi", call, steps=())) == 1.0
+    assert rate(told("", call, steps=(), messages=(Message("user", "hi"),))) == 1.0
+    assert finding(told("", call, steps=())).reason.startswith("messages_not_captured: ")
 
 
 def test_results_and_arguments_that_were_not_captured() -> None:

@@ -15,16 +15,18 @@ from typing import Any
 import msgspec
 import pytest
 from assembly_law import grading
+from pydantic import SecretStr
 from run_builders import a_call, a_failure, a_model_step, a_run, a_wish
 
 from pipeline.errors import ConfigurationError
 from pipeline.model.evidence import Evidence, Found, answered
 from pipeline.model.result import Outcome
 from pipeline.model.run import Run
+from pipeline.model.settings import Settings
 from pipeline.model.step import Message, ToolCall, ToolDefinition, Usage
 from pipeline.scorers import checks
 from pipeline.scorers.check import Finding, Missing, measured, ruled, unknown
-from pipeline.scorers.installed import source_hash
+from pipeline.scorers.installed import source_hash, validated
 from pipeline.scorers.laws import broken_laws
 from pipeline.scorers.plug_in import Needs, NoSettings, Observed, PlugIn, PlugInKind
 from pipeline.scorers.plug_ins import SCORERS, PythonSettings, found_by, python_check
@@ -116,6 +118,67 @@ def test_the_source_of_a_package_is_all_of_its_modules(folder: Path) -> None:
     assert source_hash("of_many_modules.rules") != before
 
 
+def test_a_namespace_that_packages_share_is_nobodys_source_and_what_was_not_loaded_has_none(folder: Path) -> None:
+    package = folder / "shared_by_many" / "of_ours"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "rules.py").write_text("LIMIT = 1\n")
+    import_module("shared_by_many.of_ours.rules")
+    before = source_hash("shared_by_many.of_ours.rules")
+    assert re.fullmatch("[0-9a-f]{16}", before)
+    (folder / "shared_by_many" / "of_others.py").write_text("LIMIT = 1\n")
+    assert source_hash("shared_by_many.of_ours.rules") == before
+    (package / "rules.py").write_text("LIMIT = 2\n")
+    assert source_hash("shared_by_many.of_ours.rules") != before
+    assert source_hash("of.nobody") == source_hash("nowhere") != before
+
+
+def test_an_entry_point_of_no_package_is_of_none(folder: Path) -> None:
+    (folder / "bare_check.py").write_text(MODULE.format(name="ours", body="pass"))
+    check = python_check(PythonSettings(name="ours"), found=[EntryPoint("ours", "bare_check:CHECK", SCORERS.name)])
+    assert check.terms is not None
+    assert check.terms.check_definition["package"] == ""
+
+
+def test_a_package_that_breaks_is_named(folder: Path) -> None:
+    a_package(folder, "named_check", "CHECK = 'ours'")
+    with pytest.raises(ConfigurationError, match="the check ours = named_check:CHECK of named-check is a str and no PlugIn"):
+        python_check(PythonSettings(name="ours"))
+
+
+class Window(Settings):
+    """What a check can be set to, in part secret."""
+
+    hours: tuple[int, ...] = ()
+    key: SecretStr = SecretStr("")
+
+
+@pytest.mark.parametrize(
+    ("settings", "written", "sentence"),
+    [
+        (
+            Window,
+            {"hours": [1, "x"]},
+            r"mine: settings\.hours\.1: Input should be a valid integer.*; ours can be set by: hours, key$",
+        ),
+        (Window, {"hours": 3, "key": 4}, r"mine: settings\.hours: "),
+        (Window, {"key": 4711}, r"mine: settings\.key: Input should be a valid string; ours can be set by: hours, key$"),
+        (NoSettings, {"hour": 1}, r"mine: settings\.hour: Extra inputs are not permitted; ours can be set by: nothing$"),
+    ],
+)
+def test_settings_that_a_check_does_not_take_are_a_sentence_without_what_was_written(
+    settings: type[Settings], written: dict[str, Any], sentence: str
+) -> None:
+    check = plug_in(lambda *_: None, settings=settings)
+    with pytest.raises(ConfigurationError, match=sentence) as refused:
+        validated(check, written, "mine")
+    assert "4711" not in str(refused.value)
+
+
+def test_settings_that_it_takes_are_given_to_it() -> None:
+    assert validated(plug_in(lambda *_: None, settings=Window), {"hours": [8, 17]}, "mine") == Window(hours=(8, 17))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
@@ -149,8 +212,10 @@ def test_what_is_not_installed_or_installed_twice_is_a_sentence() -> None:
         EntryPoint("b", "two:CHECK", SCORERS.name),
         EntryPoint("b", "three:CHECK", SCORERS.name),
     ]
-    with pytest.raises(ConfigurationError, match="no installed package brings a check 'c'; those that are installed: a, b"):
+    with pytest.raises(ConfigurationError, match=r"no installed package brings a check 'c'; those that are installed: a, b$"):
         python_check(PythonSettings(name="mine", use="c"), found=entries)
+    with pytest.raises(ConfigurationError, match=r"no installed package brings a check 'c'; those that are installed: none$"):
+        python_check(PythonSettings(name="c"), found=[])
     with pytest.raises(ConfigurationError, match=r"the check b = three:CHECK and the check b = two:CHECK have one name"):
         python_check(PythonSettings(name="b"), found=entries)
 
@@ -196,38 +261,40 @@ CALL = a_call("refund", {"id": 1})
 
 
 @pytest.mark.parametrize(
-    ("need", "run", "word"),
+    ("need", "run", "reason"),
     [
-        (Needs.ANSWER, a_run(answer=None, steps=(MODEL,)), Missing.ANSWER_NOT_CAPTURED),
-        (Needs.CALLS, a_run(steps=(MODEL,)), Missing.CALLS_NOT_CAPTURED),
-        (Needs.CALLS, a_run(a_wish("refund")), Missing.EXECUTION_NOT_CAPTURED),
-        (Needs.ARGUMENTS, a_run(CALL, ToolCall("refund", raw_arguments='{"i')), Missing.ARGUMENTS_NOT_CAPTURED),
-        (Needs.RESULTS, a_run(CALL, a_call("refund", {}, result=None)), Missing.RESULTS_NOT_CAPTURED),
-        (Needs.TOOLS, a_run(CALL), Missing.TOOLS_NOT_CAPTURED),
-        (Needs.USAGE, a_run(usage=Usage(input=3)), Missing.USAGE_NOT_CAPTURED),
-        (Needs.TIMES, a_run(end_ns=1), Missing.TIMES_NOT_CAPTURED),
+        (Needs.ANSWER, a_run(answer=None, steps=(MODEL,)), "answer_not_captured: the answer was not captured"),
+        (Needs.CALLS, a_run(steps=(MODEL,)), "calls_not_captured: the models' content was not captured"),
+        (Needs.CALLS, a_run(a_wish("refund")), "execution_not_captured: call of refund"),
+        (Needs.ARGUMENTS, a_run(CALL, ToolCall("cancel", raw_arguments='{"i')), "arguments_not_captured: call of cancel"),
+        (Needs.RESULTS, a_run(CALL, a_call("cancel", {}, result=None)), "results_not_captured: call of cancel"),
+        (Needs.TOOLS, a_run(CALL), "tools_not_captured: the offered tools were not captured"),
+        (Needs.USAGE, a_run(usage=Usage(input=3)), "usage_not_captured: the tokens were not captured"),
+        (Needs.TIMES, a_run(end_ns=1), "times_not_captured: the run has no start, or ends before it"),
+        (Needs.TIMES, a_run(start_ns=0), "times_not_captured: the run has no start, or ends before it"),
     ],
 )
-def test_without_the_evidence_that_it_requires_a_check_is_not_asked(need: Needs, run: Run, word: Missing) -> None:
+def test_without_the_evidence_that_it_requires_a_check_is_not_asked(need: Needs, run: Run, reason: str) -> None:
     def never(*_: object) -> Finding:
         raise AssertionError("it was asked")
 
-    result = found(plug_in(never, requires=(need,)), run)
-    assert result is not None
-    assert (result.outcome, result.value, result.lower, result.upper) == (Outcome.INSUFFICIENT_EVIDENCE, None, 0.0, 1.0)
-    assert result.reason.startswith(f"{word}: ")
+    for lower, upper in ((0.0, 1.0), (-1.0, None)):
+        result = found(plug_in(never, requires=(need,), lower=lower, upper=upper), run)
+        assert result == Finding(Outcome.INSUFFICIENT_EVIDENCE, None, lower, upper, reason)
 
 
 @pytest.mark.parametrize(
     ("need", "run"),
     [
         (Needs.CALLS, a_run()),
+        (Needs.CALLS, a_run(a_call("refund", result=None))),
         (Needs.ARGUMENTS, a_run(CALL, a_wish("refund"))),
         (Needs.RESULTS, a_run(CALL, a_failure("refund"))),
         (Needs.TOOLS, a_run(CALL, tools=(ToolDefinition("refund"),))),
         (Needs.TOOLS, a_run()),
         (Needs.USAGE, a_run(usage=Usage(input=3, output=0))),
         (Needs.TIMES, a_run()),
+        (Needs.TIMES, a_run(start_ns=1, end_ns=1)),
     ],
 )
 def test_with_it_the_check_is_asked(need: Needs, run: Run) -> None:
@@ -244,6 +311,8 @@ def test_a_check_of_the_answer_does_not_concern_a_run_that_is_known_to_have_none
         (True, "returned a bool; return ruled"),
         (Finding(Outcome.PASS, None, None, None), "the value None, which is no number"),
         (Finding(Outcome.PASS, float("nan"), 0.0, 1.0), "which is no number"),
+        (Finding(Outcome.PASS, True, True, True), "the value True, which is no number"),
+        (Finding("pass", 1.0, 1.0, 1.0), "returned a Finding; return ruled"),  # type: ignore[arg-type]
         (measured(0.5, holds=True), "is a rule and returned 0.5; return ruled"),
         (Finding(Outcome.INSUFFICIENT_EVIDENCE, None, 0.0, 1.0, "dunno"), r"could not tell, and not why; return unknown"),
         (Finding(Outcome.INSUFFICIENT_EVIDENCE, 0.5, 0.0, 1.0, "usage_not_captured: x"), "could not tell, and not why"),
@@ -252,6 +321,33 @@ def test_a_check_of_the_answer_does_not_concern_a_run_that_is_known_to_have_none
 def test_what_is_no_finding_is_refused(returned: Any, sentence: str) -> None:
     with pytest.raises((TypeError, ValueError), match=sentence):
         found(plug_in(lambda *_: returned), a_run())
+
+
+def test_what_it_says_is_kept_as_far_as_there_is_room() -> None:
+    said = found(plug_in(lambda *_: ruled(True, "r" * 601, "e" * 601)), a_run())
+    assert said == ruled(True, "r" * 600, "e" * 600)
+    unsure = unknown(Missing.USAGE_NOT_CAPTURED, "a call: it does not say")
+    assert found(plug_in(lambda *_: unsure), a_run()) == unsure
+
+
+def test_a_check_that_would_end_the_process_ends_nothing() -> None:
+    def leaves(*_: object) -> Finding:
+        raise SystemExit(3)
+
+    with pytest.raises(RuntimeError, match=r"it wanted to end the process \(3\)"):
+        found(plug_in(leaves), a_run())
+
+
+def test_what_a_check_does_to_what_it_is_given_reaches_nobody_else() -> None:
+    run = a_run(a_call("refund", {"id": [1]}))
+
+    def clears(seen: Observed, _: Any) -> Finding:
+        seen.run.tool_calls[0].arguments["id"].clear()
+        return ruled(True)
+
+    for requires in ((), (Needs.ANSWER,)):
+        assert found(plug_in(clears, requires=requires), run) == ruled(True)
+    assert run == a_run(a_call("refund", {"id": [1]}))
 
 
 def test_a_measurement_may_be_any_number() -> None:
@@ -283,6 +379,48 @@ def test_a_check_that_breaks_is_a_grader_error_and_costs_nobody_else_a_score(bod
     assert told == {name: (one.outcome, one.value, one.reason) for name, one in results.items() if name != "verdict"}
 
 
+SET = """
+from decimal import Decimal
+from pydantic import Field
+from pipeline.model.settings import Settings
+from pipeline.scorers.check import measured
+from pipeline.scorers.plug_in import PlugIn, PlugInKind
+
+class Window(Settings):
+    begin: Decimal = Field(alias="from", default=Decimal(0))
+    hours: tuple[int, ...] = ()
+
+def measure(seen, settings):
+    return measured(float(settings.begin) + len(settings.hours), holds=True)
+
+CHECK = PlugIn(name="ours", about="Ours.", measure=measure, kind=PlugInKind.MEASUREMENT, settings=Window)
+"""
+
+
+def test_what_is_set_is_in_the_contract_as_it_is_written_and_the_check_is_given_it(folder: Path) -> None:
+    a_package(folder, "set_check", SET)
+    written = {"from": "0.5", "hours": [8, 17]}
+    check = python_check(PythonSettings(name="ours", settings=written))
+    assert check.terms is not None
+    assert check.terms.check_definition["settings"] == written
+    assert check.measure(a_run()) == measured(2.5, holds=True)
+
+
+@pytest.mark.parametrize(("gate", "rule", "measurement"), [(None, True, False), (True, True, True), (False, False, False)])
+def test_a_rule_gates_and_a_measurement_does_not_unless_it_is_written(
+    gate: bool | None, rule: bool, measurement: bool, folder: Path
+) -> None:
+    a_package(folder, "ruling_check", MODULE.format(name="theirs", body="pass"), "theirs")
+    a_package(folder, "set_check", SET)
+    assert python_check(PythonSettings(name="theirs", gate=gate)).gates is rule
+    assert python_check(PythonSettings(name="ours", gate=gate)).gates is measurement
+
+
+def test_only_what_is_written_to_be_safety_is(folder: Path) -> None:
+    a_package(folder, "set_check", SET)
+    assert [python_check(PythonSettings(name="ours", safety=safety)).is_safety for safety in (False, True)] == [False, True]
+
+
 TURNS = count()
 READS = {"source": "payments", "each": "refund", "key": {"order": "arguments.id"}}
 SOURCES = {"payments": Source("payments", {"kind": "http"}, frozenset({"order"}))}
@@ -299,7 +437,8 @@ CHECK = PlugIn(name="ours", about="Ours.", measure=measure)
 
 def test_a_check_can_be_given_what_was_read_of_a_source_all_of_it_or_nothing(folder: Path) -> None:
     a_package(folder, "reading_check", READING)
-    check = python_check(PythonSettings.model_validate({"name": "ours", "reads": READS}), SOURCES)
+    settings = ChecksSettings.model_validate({"python": [{"name": "ours", "reads": READS}]})
+    check = next(one for one in checks(settings, sources=SOURCES) if one.name == "ours")
     run = a_run(a_call("refund", {"id": 1}), a_call("refund", {"id": 2}))
     first, second = check.questions(run)
     body = answered(first, Found.RECORD, 0, body='{"state":"done"}')
@@ -314,6 +453,13 @@ def test_a_check_can_be_given_what_was_read_of_a_source_all_of_it_or_nothing(fol
     failed = answered(second, Found.FAILED, 0, error="status 503")
     assert outcome(failed) == (Outcome.INSUFFICIENT_EVIDENCE, "record_not_read: payments order=2: status 503")
     assert outcome(None) == (Outcome.INSUFFICIENT_EVIDENCE, "record_not_read: payments order=2 was not read")
+    for doubtful, reason in (
+        (a_wish("refund", {"id": 1}), "execution_not_captured: call of refund"),
+        (a_call("refund", {}), "arguments_not_comparable: call of refund"),
+    ):
+        unsure = check.score(a_run(doubtful))
+        assert unsure is not None
+        assert (unsure.outcome, unsure.reason) == (Outcome.INSUFFICIENT_EVIDENCE, reason)
     assert check.terms is not None
     assert check.terms.check_definition["reads"] == READS | {"source": {"name": "payments", "kind": "http"}}
 

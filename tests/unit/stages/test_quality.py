@@ -99,9 +99,19 @@ def test_without_a_budget_cost_is_not_measured() -> None:
     assert score.components["cost"] == 1
 
 
+def test_a_custom_metric_without_a_value_is_left_out_and_named_and_could_be_anything() -> None:
+    """Of weight 0.5 beside the 1 of all else: at its worst it adds nothing to what is then two thirds, at its best 50 of 150."""
+    without = quality(FULL)
+    score = quality(msgspec.structs.replace(FULL, custom=(CustomMetric("b", None, Decimal("0.5")),)))
+    assert (score.exact, score.imputed) == (without.exact, ("b",))
+    assert float(score.lower) == pytest.approx(float(without.exact) / 1.5)
+    assert float(score.upper) == pytest.approx((float(without.exact) + 50) / 1.5)
+
+
 def test_custom_metrics_are_blended_before_rounding() -> None:
     custom = (CustomMetric("a", Decimal("0.5"), Decimal("0.2")), CustomMetric("b", Decimal(1), Decimal("0.3")))
     score = quality(msgspec.structs.replace(FULL, custom=custom))
+    assert score.imputed == ()
     assert score.exact.quantize(Decimal("0.000001")) == Decimal("87.543590")  # (91.315384… + 40) / 1.5
 
 

@@ -130,7 +130,7 @@ def test_an_unknown_dimension_leaves_the_tiers_that_are_possible() -> None:
         True,
     )
     assert found.required_actions == (
-        "Capture what completeness needs (the request), or have a person grade it: insufficient_evidence: unknown: nothing shows it.",
+        "Capture what completeness needs (the request), or have a person grade it: nothing shows it.",
     )
 
 
@@ -203,7 +203,7 @@ def test_what_else_is_not_decided_says_what_would_decide_it() -> None:
     checks = (a_check("refund_once", UNKNOWN, "arguments_not_captured: call of refund"),)
     found = verdict(stored(SUPPORT, 5, 4, 5, ERROR, 4, checks=checks, gating=frozenset({"refund_once"})))
     assert found.required_actions == (
-        "Have format graded again: grader_error: unknown: nothing shows it.",
+        "Have format graded again: nothing shows it.",
         "Capture what refund_once reads: arguments_not_captured: call of refund.",
     )
     shown = verdict(stored(SUPPORT, 5, 5, 5, 5, 5, authority="uncalibrated"))
@@ -232,6 +232,12 @@ def test_a_score_that_may_not_decide_is_shown_and_decides_nothing() -> None:
     assert (found.outcomes, found.coverage) == (Outcomes(insufficient_evidence=5), 0.0)
     assert (found.dimensions[0].score, found.dimensions[0].lower, found.dimensions[0].upper) == (1.0, 1.0, 5.0)
     assert (found.verdict.composite_low, found.verdict.composite_high) == (0.0, 100.0)
+    said = "dimensions {} judged by an uncalibrated judge and {} not count; judge.uncalibrated: decide lets it decide."
+    assert f"5 of the {said.format('are', 'do')}" in found.summary
+    mixed = verdict(stored(SUPPORT, 1, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, authority="uncalibrated"))
+    assert f"1 of the {said.format('is', 'does')}" in mixed.summary, "also where another reason speaks first"
+    frozen = verdict(stored(SUPPORT, 1, 1, 1, 1, 1, authority="frozen"))
+    assert "uncalibrated: decide" not in frozen.summary, "it would change nothing for a frozen judge"
 
 
 def test_a_run_that_nobody_was_asked_about_has_no_composite_and_no_dimension() -> None:
