@@ -88,7 +88,7 @@ attacks: $(VENV)/.develop  ## play attacks on a judge that believes everything, 
 replies: $(VENV)/.develop  ## print every kind of reply of a judge's model beside what becomes of it
 	@PYTHONPATH=.:tests $(BIN)/python -m judge_replies.table
 
-mutants: $(VENV)/.develop  ## break what scores in every small way, and name what no test finds; at most an hour
+mutants: $(VENV)/.develop  ## break what scores in every small way, and name what no test finds; ten minutes
 	@$(BIN)/python tests/mutation/mutants.py $(MODULES)
 
 held: $(VENV)/.develop  ## hold half of what the machine can do for ten minutes, with memory, open files and lag by the minute

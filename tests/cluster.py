@@ -24,6 +24,7 @@ from collectors.kafka.lag import lag
 from collectors.kafka.topics import create
 from pipeline.config.kafka import KafkaSettings
 from pipeline.config.load import load
+from pipeline.errors import TemporaryError
 from sinks.clickhouse.store import Store
 
 PATIENCE_S: Final = 90.0
@@ -183,7 +184,10 @@ class Cluster:
     def owners(self, stage: str = "assemble") -> dict[str, list[int]]:
         """Return the partitions of a stage by the client that owns them."""
         owned: dict[str, list[int]] = {}
-        (group,) = (one for one in lag(self.kafka, os.environ) if one.node == stage)
+        try:
+            (group,) = (one for one in lag(self.kafka, os.environ) if one.node == stage)
+        except TemporaryError:  # a busy broker does not say; who waits asks again
+            return owned
         for one in group.partitions:
             if one.owner:
                 owned.setdefault(one.owner, []).append(one.partition)

@@ -31,6 +31,8 @@ from pipeline.patterns import escaped
 _DEPTH: Final = 8
 """JSON inside of JSON is opened so often."""
 _PASSES: Final = 4
+_MANY: Final = 64
+"""Texts that are looked at together, from which on it pays to look at equal ones once."""
 
 
 class Redactor:
@@ -100,6 +102,8 @@ class Redactor:
     def look(self, texts: Sequence[str], counts: Counts, depth: int = 0) -> Walk | None:
         """Look at all texts of some values together, and return what goes through those; None where there is nothing to replace."""
         suspicious: frozenset[str] | None = None
+        if len(texts) > _MANY:  # a list of one number is one text
+            texts = list(dict.fromkeys(texts))
         try:
             if depth:
                 self._allowance.take(TEXT + len(texts) * TOGETHER)

@@ -56,12 +56,23 @@ class Walk:
         self._rules: Final = rules
         self._counts: Final = counts
         self._depth: Final = depth
+        self._known: Final[dict[str, tuple[str, Counts]]] = {}
+        """What suspicious texts came to: the same one may stand there a hundred thousand times."""
 
     def text(self, text: str) -> str:
         """Return text without secrets."""
         if self._all and text:
             return self._failed()
-        return self._redact(text, self._counts, self._depth) if text in self._suspicious else text
+        return self._clean(text) if text in self._suspicious else text
+
+    def _clean(self, text: str) -> str:
+        known = self._known.get(text)
+        if known is None:
+            inside: Counts = Counter()
+            known = self._known[text] = self._redact(text, inside, self._depth), inside
+        clean, inside = known
+        self._counts.update(inside)
+        return clean if inside or clean != text else text
 
     def value(self, value: Any) -> Any:
         """Return the value of an attribute without secrets, however deep they are."""

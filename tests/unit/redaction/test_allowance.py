@@ -53,6 +53,15 @@ def test_a_request_has_enough_for_its_texts_and_each_request_has_its_own() -> No
         assert counts == {"email": 100}
 
 
+def test_one_suspicious_value_costs_once_however_often_it_stands_there() -> None:
+    number, secret = 4_611_686_018_427_387_904, "4111 1111 1111 1111"
+    counts: Counter[str] = Counter()
+    said = {"said": "words", "many": [number] * 200_000, "cards": [secret] * 50_000}
+    clean = REDACTOR.for_request().attributes(said, counts)
+    assert clean == {"said": "words", "many": [number] * 200_000, "cards": ["[redacted:card]"] * 50_000}
+    assert counts == {"card": 50_000}
+
+
 def test_beyond_it_what_is_suspicious_is_replaced_whole_and_counted() -> None:
     redactor, counts = _with(SUSPECT + 2 * FOUND + 10 * len(EMAIL)), Counter[str]()
     assert [redactor.text(EMAIL, counts) for _ in range(3)] == [CLEAN, FAILED, FAILED]
@@ -109,7 +118,7 @@ def test_thousands_of_messages_with_an_address_each_lose_nothing() -> None:
 
 def test_where_even_to_see_what_is_suspicious_takes_too_long_all_of_a_span_is_replaced_together() -> None:
     redactor, counts = _with(0), Counter[str]()
-    many = {"to": [EMAIL] * (OVERDRAFT // SEEN + 1), "k": "words"}
+    many = {"to": [f"{EMAIL}{number}" for number in range(OVERDRAFT // SEEN + 1)], "k": "words"}
     assert redactor.attributes(many, counts) == {FAILED: FAILED}
     assert redactor.attributes({"a": "words", "to": EMAIL}, counts) == {FAILED: FAILED}
     assert redactor.value(["words", EMAIL], counts) == FAILED
