@@ -14,10 +14,13 @@ class JudgeTable:
         self._reads = reads
         self._writes = writes
         self._waiting = votes.VoteBuffer()
+        self._asked = votes.RecallBuffer()
 
     async def recall(self, key: VoteKey) -> Vote | None:
         """Return the latest row of a call, None where it was never begun."""
-        return await self._reads.call(votes.recall, key)
+        asked = self._asked.add(key)
+        await self._reads.call(self._asked.answer)
+        return asked.found
 
     async def intent(self, vote: Vote) -> None:
         """Keep that a call is about to be made; it is stored when this returns."""

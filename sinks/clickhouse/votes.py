@@ -1,5 +1,6 @@
 """Votes: each call of the judge as it is about to be made, and what became of it. What was answered is never bought again."""
 
+from collections.abc import Collection
 from queue import SimpleQueue
 from typing import Final
 
@@ -10,11 +11,10 @@ from pipeline.model import ids
 from sinks.clickhouse.connection import Database, Row
 from sinks.clickhouse.rows import count_or_none, insert, instant, ns
 
-_ONE: Final = """
+_OF_RUNS: Final = """
 SELECT *
 FROM judge_votes FINAL
-WHERE project = {project:String} AND run_id = {run_id:String} AND transcript_hash = {transcript_hash:String}
-    AND contract = {contract:String} AND dimension = {dimension:String} AND vote = {vote:UInt16} AND attempt = {attempt:UInt16}
+WHERE project IN {projects:Array(String)} AND run_id IN {runs:Array(String)} AND transcript_hash IN {transcripts:Array(String)}
 """
 _OF_RUN: Final = """
 SELECT *
@@ -48,10 +48,58 @@ class VoteBuffer:
             raise
 
 
-def recall(database: Database, key: VoteKey) -> Vote | None:
-    """Return the latest row of a call, None where it was never begun."""
-    rows = database.query(_ONE, msgspec.structs.asdict(key))
-    return vote_of(rows[0]) if rows else None
+class Recall:
+    """A call that is asked about, and its latest row once that is answered; None where it was never begun."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: VoteKey) -> None:
+        self.key = key
+        self.found: Vote | None = None
+
+
+class RecallBuffer:
+    """Calls that are asked about. Those that wait for the reader together share a query, as votes share an insert.
+
+    ``add`` may be called by any thread, ``answer`` by the reader's. Whoever adds, then has it answered and sees no error, knows.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Recall] = SimpleQueue()
+
+    def add(self, key: VoteKey) -> Recall:
+        """Take a call; nothing is known of it yet."""
+        asked = Recall(key)
+        self._waiting.put(asked)
+        return asked
+
+    def answer(self, database: Database) -> None:
+        """Find what waits. Where that fails it waits on, for another caller must not take it for answered."""
+        taken = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
+        try:
+            found = recall(database, [one.key for one in taken])
+        except BaseException:
+            for one in taken:
+                self._waiting.put(one)
+            raise
+        for one in taken:
+            one.found = found.get(one.key)
+
+
+def recall(database: Database, keys: Collection[VoteKey]) -> dict[VoteKey, Vote]:
+    """Return the latest rows of calls, those that were begun."""
+    if not keys:
+        return {}
+    rows = database.query(
+        _OF_RUNS,
+        {
+            "projects": list({key.project for key in keys}),
+            "runs": list({key.run_id for key in keys}),
+            "transcripts": list({key.transcript_hash for key in keys}),
+        },
+    )
+    found = {vote.key: vote for vote in map(vote_of, rows)}
+    return {key: found[key] for key in keys if key in found}
 
 
 def votes_of_run(database: Database, project: str, run_id: str) -> list[Vote]:

@@ -1,5 +1,7 @@
 """Calls of the judge: kept before they are made and after, recalled by their key, stored together."""
 
+from typing import Any
+
 import pytest
 from builders import T0
 from msgspec.structs import replace
@@ -9,7 +11,7 @@ from pipeline.errors import TemporaryError
 from pipeline.judges.votes import Vote, VoteKey, VoteState
 from pipeline.model.time import SECOND
 from sinks.clickhouse.connection import ClickHouse
-from sinks.clickhouse.votes import VoteBuffer, recall, votes_of_run
+from sinks.clickhouse.votes import RecallBuffer, VoteBuffer, recall, votes_of_run
 
 
 def an_intent(project: str, vote: int = 0) -> Vote:
@@ -40,8 +42,15 @@ def store(database: ClickHouse, *votes: Vote) -> None:
     buffer.flush(database)
 
 
+def recalled(database: ClickHouse, key: VoteKey) -> Vote | None:
+    buffer = RecallBuffer()
+    asked = buffer.add(key)
+    buffer.answer(database)
+    return asked.found
+
+
 def test_a_call_that_was_never_begun_is_not_recalled(database: ClickHouse) -> None:
-    assert recall(database, an_intent("never").key) is None
+    assert recalled(database, an_intent("never").key) is None
 
 
 def test_what_became_of_a_call_supersedes_its_intent_in_whatever_order_they_come(database: ClickHouse) -> None:
@@ -49,7 +58,7 @@ def test_what_became_of_a_call_supersedes_its_intent_in_whatever_order_they_come
         rows = an_intent(project), answered(an_intent(project))
         for index in order:
             store(database, rows[index])
-        assert recall(database, rows[0].key) == rows[1]
+        assert recalled(database, rows[0].key) == rows[1]
 
 
 def test_a_call_that_failed_and_is_made_again_is_an_intent_again(database: ClickHouse) -> None:
@@ -58,12 +67,12 @@ def test_a_call_that_failed_and_is_made_again_is_an_intent_again(database: Click
     store(database, an_intent("again"))
     store(database, failed)
     store(database, again)
-    assert recall(database, again.key) == again
+    assert recalled(database, again.key) == again
 
 
 def test_tokens_and_cost_that_are_unknown_are_not_zero(database: ClickHouse) -> None:
     store(database, an_intent("unknown"))
-    read = recall(database, an_intent("unknown").key)
+    read = recalled(database, an_intent("unknown").key)
     assert read is not None
     assert (read.input_tokens, read.output_tokens, read.cost_usd, read.score) == (None, None, None, None)
 
@@ -82,7 +91,8 @@ def test_every_part_of_the_key_names_another_call(database: ClickHouse) -> None:
         }.items()
     ]
     store(database, first, *others, an_intent("key-2"))
-    assert all(recall(database, vote.key) == vote for vote in (first, *others))
+    assert all(recalled(database, vote.key) == vote for vote in (first, *others))
+    assert recall(database, [vote.key for vote in (first, *others)]) == {vote.key: vote for vote in (first, *others)}
     assert [vote.key.run_id for vote in votes_of_run(database, "key", "r2")] == ["r2"]
     assert len(votes_of_run(database, "key", "r1")) == 6
 
@@ -109,3 +119,32 @@ def test_a_vote_that_could_not_be_stored_is_not_taken_for_stored_by_the_next_cal
     buffer.add(an_intent("full", 2))
     buffer.flush(database)
     assert {vote.key.vote for vote in votes_of_run(database, "full", "r1")} == {1, 2}
+
+
+def test_calls_that_are_asked_about_together_share_a_query(database: ClickHouse) -> None:
+    first, second = (
+        an_intent("together"),
+        answered(replace(an_intent("together"), key=replace(an_intent("together").key, run_id="r2"))),
+    )
+    store(database, first, second)
+    buffer, reader = RecallBuffer(), Recorder(database)
+    waiting = [buffer.add(one.key) for one in (first, second, an_intent("elsewhere"))]
+    for _ in waiting:
+        buffer.answer(reader)
+    assert [one.found for one in waiting] == [first, second, None]
+    assert len(reader.queries) == 1
+
+
+def test_a_call_whose_query_failed_is_not_taken_for_one_that_was_never_begun(database: ClickHouse) -> None:
+    class Away(Recorder):
+        def query(self, *_: Any) -> Any:
+            raise TemporaryError("the store is away")
+
+    vote = an_intent("away")
+    store(database, vote)
+    buffer = RecallBuffer()
+    one, other = buffer.add(vote.key), buffer.add(vote.key)
+    with pytest.raises(TemporaryError):
+        buffer.answer(Away(database))
+    buffer.answer(database)
+    assert (one.found, other.found) == (vote, vote)
