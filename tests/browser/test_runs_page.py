@@ -209,7 +209,7 @@ def test_the_status_page_leads_to_the_runs(browser: Browser, shop: Shop) -> None
 def test_every_field_has_a_label_and_is_reached_from_the_keyboard_in_order(browser: Browser, shop: Shop) -> None:
     browser.open(f"{shop.url}/runs")
     fields = browser.all("form.filter input, form.filter select")
-    assert len(fields) == 13
+    assert len(fields) == 14
     for field in fields:
         label = browser.one(f"label[for={field.get_attribute('id')}]")
         assert label.text
